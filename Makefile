@@ -1,0 +1,32 @@
+# Everything from a fresh machine with Python and make: `make demo`, `make test`.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+
+# Numba notices a changed kernel, but not a change in one that it calls from another file.
+export NUMBA_CACHE_DIR := $(CURDIR)/.numba/$(shell cat src/keyhole/kernels/*.py | cksum | tr ' ' -)
+
+.PHONY: test check demo bench clean
+
+test: check
+	$(RUN) pytest
+
+check: $(VENV)/installed
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/ruff check
+	$(RUN) mypy
+	$(VENV)/bin/lint-imports
+
+demo: $(VENV)/installed
+	$(VENV)/bin/python examples/online.py
+
+bench: $(VENV)/installed
+	$(VENV)/bin/python benchmarks/textbook.py
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) pip install --quiet --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .numba .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,68 @@
+"""The names of a bandit's arms, and which parameter each one answers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import numpy as np
+
+from keyhole.errors import InvalidValue, UnknownArm
+from keyhole.kernels import Ints
+
+Arm: TypeAlias = str | int
+
+
+class Arms:
+    """An ordered set of names. `owner[k]` is the parameter of arm k: its own, or the shared one."""
+
+    def __init__(self, names: Iterable[object], *, shared: bool) -> None:
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise InvalidValue(f"arms must be a list of names, got {names!r}")
+        self.names = tuple(arm_name(name) for name in names)
+        self.shared = shared
+        self._position = {name: place for place, name in enumerate(self.names)}
+        if not self.names:
+            raise InvalidValue("at least one arm is needed, got none")
+        if len(self._position) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise InvalidValue(f"every arm needs a name of its own, but {twice!r} comes twice")
+        self.owner: Ints = np.zeros(len(self.names), dtype=np.int64)
+        if not shared:
+            self.owner = np.arange(len(self.names), dtype=np.int64)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._position
+
+    def parameter(self, name: Arm) -> int:
+        """The parameter that the arm of this name answers to."""
+        try:
+            place = self._position[name]
+        except (KeyError, TypeError):
+            known = ", ".join(map(repr, self.names[:10])) + (
+                ", ..." if len(self.names) > 10 else ""
+            )
+            raise UnknownArm(f"there is no arm {name!r}; the arms are {known}") from None
+        return 0 if self.shared else place
+
+    def among(self, names: Iterable[object]) -> Arms:
+        """Some of these arms, in the order given, with the parameters they have here."""
+        some = Arms(names, shared=self.shared)
+        some.owner = np.array([self.parameter(name) for name in some.names], dtype=np.int64)
+        return some
+
+    def plus(self, names: Iterable[object]) -> Arms:
+        """These arms and then others."""
+        more = Arms(names, shared=self.shared).names
+        if taken := [name for name in more if name in self]:
+            raise InvalidValue(f"arm {taken[0]!r} is there already")
+        return Arms(self.names + more, shared=self.shared)
+
+
+def arm_name(name: object) -> Arm:
+    """A name that survives a file or JSON unchanged: a string or a whole number."""
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, int | np.integer) and not isinstance(name, bool):
+        return int(name)
+    raise InvalidValue(f"an arm's name must be a string or a whole number, got {name!r}")

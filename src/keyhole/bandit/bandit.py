@@ -1,0 +1,284 @@
+"""`Bandit`: a policy and what it has learned, used online by the names of arms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole import checks, kernels, seeds
+from keyhole.bandit import records, storage
+from keyhole.bandit.arms import Arm, Arms
+from keyhole.bandit.decision import Decision, Decisions
+from keyhole.choice import choice_probabilities
+from keyhole.errors import InvalidValue
+from keyhole.kernels import Floats
+from keyhole.policies import Policy
+from keyhole.posterior import Posterior
+
+Path: TypeAlias = str | os.PathLike[str]
+
+
+class Bandit:
+    """Chooses among named arms from what is seen of them, and learns from the rewards.
+
+    arms: their names (strings or whole numbers), or how many there are. dim: the length of an
+    observation. seed: a whole number for a run that can be repeated. probabilities: keep what the
+    probability of each decision follows from; with very many arms, False is faster, because arms
+    that cannot win are then not looked at.
+
+    One bandit is for one thread at a time.
+
+    >>> import keyhole as kh
+    >>> bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A", "B", "C"], dim=2, seed=7)
+    >>> decision = bandit.choose([0.5, -1.0])
+    >>> bandit.learn(decision, reward=1.0)
+    >>> sum(bandit.pulls.values())
+    1
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        arms: int | Iterable[Arm],
+        dim: int,
+        seed: seeds.Seed = None,
+        probabilities: bool = True,
+    ) -> None:
+        if not isinstance(policy, Policy):
+            raise InvalidValue(
+                f"policy must be a Policy such as ThompsonSampling(), got {policy!r}"
+            )
+        shared = policy.parameters == "shared"
+        names = range(checks.whole("arms", arms)) if isinstance(arms, int) else arms
+        self.policy = policy
+        self.dim = checks.whole("dim", dim)
+        self.probabilities = bool(probabilities)
+        self._arms = Arms(names, shared=shared)
+        self.posterior = Posterior(
+            n_parameters=1 if shared else len(self.arms),
+            dim=self.dim,
+            prior_precision=policy.prior_precision,
+        )
+        # A kernel is compiled for each combination of types: keep a policy's numbers to one.
+        optimism, dispersion, epsilon, learned, prior = policy.rule
+        self._rule = kernels.Rule(
+            float(optimism), float(dispersion), float(epsilon), bool(learned), float(prior)
+        )
+        self._rng = np.random.Generator(np.random.PCG64(seeds.root(seed)))
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The names of the arms."""
+        return self._arms.names
+
+    @property
+    def pulls(self) -> dict[Arm, int]:
+        """How many rewards each arm has been learned from ("shared": all arms together)."""
+        counts = self.posterior.count[self._arms.owner].tolist()
+        return dict(zip(self.arms, counts, strict=True))
+
+    # -- choosing ---------------------------------------------------------------------------------
+
+    def choose(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decision:
+        """Choose an arm from what is seen: y of shape (dim,) for all arms, or a row for each.
+
+        among: the arms available this time; rows of y are then theirs, in that order.
+        """
+        arms = self._arms if among is None else self._arms.among(among)
+        owner = arms.owner
+        rows = self._observed(y, owner.size)
+        z = self._rng.standard_normal(owner.size)
+        coin, tie = self._rng.random(2).tolist()
+        law = np.empty((3, owner.size))
+        place = kernels.choose(
+            *self.posterior.state,
+            *self._rule,
+            owner,
+            rows,
+            z,
+            coin,
+            tie,
+            not self.probabilities,
+            law,
+        )
+        own = rows[place].copy() if len(rows) > 1 else rows[0]
+        chance = (law, self._rule.epsilon, place) if self.probabilities else None
+        return Decision.made(arms.names[place], float(law[2, place]), own, chance)
+
+    def choose_many(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decisions:
+        """Choose an arm for each of n rounds from what is known now, by matrix products.
+
+        y: (n, dim), one row for all arms of a round, or (n, n_arms, dim), a row for each arm.
+        """
+        arms = self._arms if among is None else self._arms.among(among)
+        owner = arms.owner
+        rounds = checks.floats("y", y)
+        n, n_arms, dim = len(rounds) if rounds.ndim else 0, owner.size, self.dim
+        if rounds.shape not in ((n, dim), (n, n_arms, dim)):
+            raise InvalidValue(
+                f"y must have shape (n, {dim}), or (n, {n_arms}, {dim}) with a row for each of the "
+                f"{n_arms} arms, got {rounds.shape}"
+            )
+        mean, width = self.posterior.predict(owner, rounds)
+        location = mean + self._rule.optimism * width
+        scale = self.posterior.dispersions(self._rule)[owner] * width
+        z = self._rng.standard_normal((n, n_arms))
+        places = np.empty(n, dtype=np.int64)
+        kernels.select_rows(
+            location, scale, z, self._rng.random((n, 2)), self._rule.epsilon, places
+        )
+        chosen = np.arange(n), places
+        return Decisions(
+            [arms.names[place] for place in places],
+            location[chosen] + scale[chosen] * z[chosen],
+            rounds if rounds.ndim == 2 else rounds[chosen],
+            (location, scale, self._rule.epsilon, places) if self.probabilities else None,
+        )
+
+    def choice_probabilities(
+        self, y: ArrayLike, *, among: Iterable[Arm] | None = None
+    ) -> dict[Arm, float]:
+        """The exact probability of each arm being chosen at y, now; nothing is drawn."""
+        arms = self._arms if among is None else self._arms.among(among)
+        owner = arms.owner
+        rows = self._observed(y, owner.size)
+        mean, width = self.posterior.predict(owner, rows[None] if len(rows) > 1 else rows)
+        scale = self.posterior.dispersions(self._rule)[owner] * width
+        location = mean + self._rule.optimism * width
+        chances = choice_probabilities(location, scale, epsilon=self._rule.epsilon)
+        return dict(zip(arms.names, chances[0].tolist(), strict=True))
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def learn(self, decision: Decision, reward: float) -> None:
+        """Learn the reward of a decision, now or much later, in any order."""
+        if not isinstance(decision, Decision):
+            raise InvalidValue(f"learn takes a Decision and its reward, got {decision!r}")
+        y = decision._observation
+        if y.shape != (self.dim,):
+            raise InvalidValue(
+                f"this decision's observation has shape {y.shape}, not ({self.dim},)"
+            )
+        if type(reward) is not float or not abs(reward) <= checks.LARGEST:
+            reward = checks.number("reward", reward)
+        kernels.learn(*self.posterior.state, self._arms.parameter(decision.arm), y, reward)
+
+    def learn_many(self, decisions: Sequence[Decision], rewards: ArrayLike) -> None:
+        """Learn the rewards of many decisions: all of them, or, if one cannot be used, none."""
+        if isinstance(decisions, Decisions):
+            arms, y = decisions.arms, decisions.observations
+        else:
+            if strange := [each for each in decisions if not isinstance(each, Decision)]:
+                raise InvalidValue(f"learn_many takes Decisions, got {strange[0]!r}")
+            arms = [decision.arm for decision in decisions]
+            shapes = {decision.observation.shape for decision in decisions} - {(self.dim,)}
+            if shapes:
+                raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({self.dim},)")
+            y = np.array([decision.observation for decision in decisions]).reshape(-1, self.dim)
+        parameters = np.array([self._arms.parameter(arm) for arm in arms], dtype=np.int64)
+        self.posterior.learn_many(parameters, y, checks.floats("rewards", rewards))
+
+    def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:
+        """Add what another bandit has learned apart from this one; arms are matched by name.
+
+        If both went on from one saved bandit, give that as `base`: what it had already learned
+        would otherwise count twice.
+        """
+        if not isinstance(other, Bandit) or other is self:
+            raise InvalidValue(f"merge takes another Bandit, got {other!r}")
+        for each in (other, base):
+            if each is not None and (each.policy, each.dim) != (self.policy, self.dim):
+                raise InvalidValue(
+                    "only bandits of the same policy and dim can be merged, "
+                    f"got {self.policy} of {self.dim} and {each.policy} of {each.dim}"
+                )
+        if base is not None and not set(base.arms) <= set(self.arms) & set(other.arms):
+            raise InvalidValue("every arm of the base must be an arm of both bandits")
+        new = [arm for arm in other.arms if arm not in self._arms]
+        arms = self._arms.plus(new) if new else self._arms
+        posterior = self._aligned(arms)
+        posterior.merge(other._aligned(arms), base=None if base is None else base._aligned(arms))
+        self.posterior, self._arms = posterior, arms
+
+    # -- arms -------------------------------------------------------------------------------------
+
+    def add_arms(self, arms: Iterable[Arm]) -> None:
+        """Add arms of which nothing is known yet."""
+        wider = self._arms.plus(arms)
+        self.posterior, self._arms = self._aligned(wider), wider
+
+    def remove_arms(self, arms: Iterable[Arm]) -> None:
+        """Remove arms, and with them what was learned of them ("shared": only the names)."""
+        gone = self._arms.among(arms)
+        fewer = Arms((arm for arm in self.arms if arm not in gone), shared=self._arms.shared)
+        self.posterior, self._arms = self._aligned(fewer), fewer
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def save(self, path: Path) -> None:
+        """Write all of it to one file: policy, arms, posterior, and the random stream's place.
+
+        The file takes its place in one step: after a crash in the middle, the old one is there.
+        """
+        header = {
+            "policy": records.policy_record(self.policy),
+            "arms": list(self.arms),
+            "probabilities": self.probabilities,
+            "random": self._rng.bit_generator.state,
+        }
+        storage.write(path, header, self.posterior.state._asdict())
+
+    @classmethod
+    def load(cls, path: Path, *, policy: Policy | None = None) -> Bandit:
+        """The bandit of a file, which goes on to the bit as the saved one would have.
+
+        policy: needed only for a policy class of your own, with the settings it was saved with.
+        """
+        header, arrays = storage.read(path)
+        saved = records.parse(header, arrays, policy)
+        bandit = cls(
+            saved.policy,
+            arms=saved.arms,
+            dim=saved.state.mean.shape[1],
+            probabilities=saved.probabilities,
+        )
+        bandit.posterior.state = saved.state
+        bandit._rng.bit_generator.state = saved.random
+        return bandit
+
+    def __repr__(self) -> str:
+        learned = int(self.posterior.count.sum())
+        size = f"{len(self.arms)} arms, dim={self.dim}, {learned} rewards learned"
+        return f"Bandit({self.policy}, {size})"
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _observed(self, y: ArrayLike, n_arms: int) -> Floats:
+        """y as our own array of (1, dim) or (n_arms, dim), every number usable."""
+        plain = type(y) is np.ndarray and y.dtype == np.float64
+        rows = np.array(y if plain else checks.floats("y", y), order="C", ndmin=2)
+        shape, dim = rows.shape, self.dim
+        if shape != (1, dim) and shape != (n_arms, dim):
+            raise InvalidValue(
+                f"y must have shape ({dim},), or ({n_arms}, {dim}) with a row for each of the "
+                f"{n_arms} arms, got {np.shape(y)}"
+            )
+        if plain and not kernels.all_usable(rows, checks.LARGEST):
+            checks.floats("y", y)  # says which number it is, and where
+        return rows
+
+    def _aligned(self, arms: Arms) -> Posterior:
+        """A copy of the posterior with the parameters of `arms`, in their order."""
+        posterior = self.posterior.copy()
+        if not arms.shared:
+            unknown = [arm for arm in arms.names if arm not in self._arms]
+            if unknown:
+                posterior.extend(len(unknown))
+            place = {arm: i for i, arm in enumerate((*self.arms, *unknown))}
+            posterior.keep([place[arm] for arm in arms.names])
+        return posterior

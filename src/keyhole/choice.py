@@ -1,0 +1,47 @@
+"""The exact probability that each arm is chosen, or is optimal.
+
+Scores of arms are independent normals in both of the paper's algorithms, so the probability that
+one of them is the largest is a one-dimensional integral. It gives the propensity of a decision
+and, in a Gaussian world, p_i, the probability that arm i is optimal (def:astar).
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keyhole import checks, kernels
+from keyhole.errors import InvalidValue
+
+# Two panels of 16 nodes resolve a normal density over its standard deviation to the last digit.
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+def choice_probabilities(
+    location: ArrayLike, scale: ArrayLike, *, epsilon: float = 0.0
+) -> NDArray[np.float64]:
+    """The probability that each of several independent normal scores is the largest.
+
+    location and scale (standard deviation, 0 for a score that is certain) have a score for each
+    arm along their last axis. Certain scores that tie share their probability. With probability
+    `epsilon` an arm is chosen uniformly instead.
+
+    >>> import keyhole as kh
+    >>> kh.choice_probabilities([0.0, 1.0], [1.0, 1.0]).round(6).tolist()
+    [0.23975, 0.76025]
+    >>> kh.choice_probabilities([2.0, 2.0, 1.0], [0.0, 0.0, 0.0], epsilon=0.3).round(6).tolist()
+    [0.45, 0.45, 0.1]
+    """
+    location, scale = checks.floats("location", location), checks.floats("scale", scale)
+    epsilon = checks.number("epsilon", epsilon, least=0.0, most=1.0)
+    if location.shape != scale.shape or location.ndim == 0 or location.shape[-1] == 0:
+        raise InvalidValue(
+            "location and scale need a number for each arm and the same shape, "
+            f"got {location.shape} and {scale.shape}"
+        )
+    if (scale < 0).any():
+        raise InvalidValue(f"scale must not be negative, but holds {scale.min()}")
+    n_arms = location.shape[-1]
+    rows = kernels.winning_rows(
+        location.reshape(-1, n_arms), scale.reshape(-1, n_arms), NODES, WEIGHTS
+    )
+    mixed: NDArray[np.float64] = (1.0 - epsilon) * rows.reshape(location.shape) + epsilon / n_arms
+    return mixed

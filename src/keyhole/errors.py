@@ -1,0 +1,25 @@
+"""Every exception that Keyhole raises on purpose.
+
+    KeyholeError
+    ├── InvalidValue (ValueError)     a number, shape or setting that cannot be used
+    │   └── UnknownArm                an arm that the bandit does not have
+    └── FileError (ValueError)        a file that is not a whole bandit of a known version
+
+A message says what came, what is allowed and, where there is one, the usual fix.
+"""
+
+
+class KeyholeError(Exception):
+    """The root of every exception of Keyhole's own."""
+
+
+class InvalidValue(KeyholeError, ValueError):
+    """A number, a shape or a setting that cannot be used; nothing was changed."""
+
+
+class UnknownArm(InvalidValue):
+    """An arm that the bandit does not have."""
+
+
+class FileError(KeyholeError, ValueError):
+    """A file that is truncated, foreign or of a newer format; nothing was loaded."""

@@ -1,0 +1,27 @@
+"""The compiled core: pure functions of arrays, handed every random number that they use.
+
+The only place where numba is used. Callers use the names below; the rest is their machinery.
+"""
+
+from keyhole.kernels.choosing import dispersions, select_rows
+from keyhole.kernels.learning import absorb_many, refresh
+from keyhole.kernels.online import all_usable, choose, learn
+from keyhole.kernels.playing import play
+from keyhole.kernels.probability import winning_rows
+from keyhole.kernels.types import Floats, Ints, Rule, State
+
+__all__ = [
+    "Floats",
+    "Ints",
+    "Rule",
+    "State",
+    "absorb_many",
+    "all_usable",
+    "choose",
+    "dispersions",
+    "learn",
+    "play",
+    "refresh",
+    "select_rows",
+    "winning_rows",
+]

@@ -1,0 +1,188 @@
+"""Choosing an arm: one rule for every policy, exact with and without pruning.
+
+An arm's score is y'mean + width (optimism + dispersion z) with width^2 = y'Py, which is in
+distribution what the paper's Algorithms 1 and 2 get by drawing a d-dimensional sample (eq:sample).
+Since P only ever shrinks, width <= |y| sqrt(bound): an arm whose score cannot reach the best one
+even at that width needs no quadratic form.
+"""
+
+import math
+
+import numpy as np
+
+from keyhole.kernels.algebra import quadratic
+from keyhole.kernels.jit import kernel, part
+from keyhole.kernels.types import Floats, Ints, Rule, State
+
+# Far above the rounding of any quadratic form, far below what pruning would notice.
+SLACK = 1.0 + 1e-6
+
+# The weak priors of a learned noise scale count as much as this many residuals: a dozen that
+# happen to be zero then only halve the scale.
+PRIOR_RESIDUALS = 4.0
+
+
+@part
+def freedom(state: State, i: int, prior_precision: float) -> float:
+    """The degrees of freedom of parameter i's residuals: trace(I - YPY') = n - d + prior trace(P).
+
+    The residual sum of squares r'(I - YPY')r has this many times the noise variance as its
+    expectation, up to a bias by the prior that is bounded.
+    """
+    dim = state.mean.shape[1]
+    free: float = max(state.pulls[i] - dim + prior_precision * state.trace[i], 0.0)
+    return free
+
+
+@part
+def pooled_variance(state: State, prior_precision: float) -> float:
+    """The noise variance as all parameters together tell it, from the rewards' mean square on.
+
+    Starting from the data makes every choice independent of the rewards' unit. While all rewards
+    are zero there is no unit, and any positive number leads to the same choice.
+    """
+    pulls, squares, residual, free = 0.0, 0.0, 0.0, 0.0
+    for i in range(state.pulls.size):
+        pulls += state.pulls[i]
+        squares += state.squares[i]
+        residual += state.residual[i]
+        free += freedom(state, i, prior_precision)
+    if squares == 0.0:
+        return 1.0
+    return (PRIOR_RESIDUALS * squares / pulls + residual) / (PRIOR_RESIDUALS + free)
+
+
+@part
+def noise_scale(state: State, i: int, prior_precision: float, pooled: float) -> float:
+    """The standard deviation of parameter i's rewards given y, from its sums and a weak prior."""
+    squares = PRIOR_RESIDUALS * pooled + state.residual[i]
+    return math.sqrt(squares / (PRIOR_RESIDUALS + freedom(state, i, prior_precision)))
+
+
+@kernel
+def dispersions(state: State, rule: Rule, out: Floats) -> None:
+    """The dispersion of each parameter: the rule's number, or what was learned."""
+    if not rule.learned:
+        out[:] = rule.dispersion
+        return
+    pooled = pooled_variance(state, rule.prior_precision)
+    for i in range(out.size):
+        out[i] = noise_scale(state, i, rule.prior_precision, pooled)
+
+
+@part
+def pick(share: float, n: int) -> int:
+    """One of n, uniformly, from a uniform number."""
+    return min(int(share * n), n - 1)
+
+
+@part
+def one_of_best(score: Floats, best: float, tie: float) -> int:
+    """The place of the best score; among several, one uniformly by the uniform number `tie`."""
+    ties = 0
+    for k in range(score.size):
+        ties += score[k] == best
+    left = pick(tie, ties)
+    for k in range(score.size):
+        if score[k] == best:
+            if left == 0:
+                return k
+            left -= 1
+    return -1
+
+
+@part
+def survey(
+    state: State,
+    rule: Rule,
+    owner: Ints,
+    y: Floats,
+    z: Floats,
+    prune: bool,
+    mean: Floats,
+    dispersion: Floats,
+    score: Floats,
+) -> int:
+    """Fill in each candidate's mean, its dispersion and the most its score can be; who has most.
+
+    Costs O(d) a candidate. Without pruning every score might be infinite.
+    """
+    pooled = pooled_variance(state, rule.prior_precision) if rule.learned else 0.0
+    leader = 0
+    for k in range(owner.size):
+        i, row = owner[k], min(k, y.shape[0] - 1)
+        value, squared_length = 0.0, 0.0
+        for j in range(y.shape[1]):
+            value += y[row, j] * state.mean[i, j]
+            squared_length += y[row, j] * y[row, j]
+        mean[k] = value
+        dispersion[k] = rule.dispersion
+        if rule.learned:
+            dispersion[k] = noise_scale(state, i, rule.prior_precision, pooled)
+        score[k] = np.inf
+        if prune:
+            reach = max(rule.optimism + dispersion[k] * z[k], 0.0) * SLACK
+            score[k] = value + reach * np.sqrt(squared_length * state.bound[i])
+            if score[k] > score[leader]:
+                leader = k
+    return leader
+
+
+@part
+def select(
+    state: State,
+    rule: Rule,
+    owner: Ints,
+    y: Floats,
+    z: Floats,
+    coin: float,
+    tie: float,
+    prune: bool,
+    location: Floats,
+    scale: Floats,
+    score: Floats,
+) -> int:
+    """The place of the chosen arm among the candidates, whose parameters are `owner`.
+
+    y has one row for all candidates or a row each. Without pruning, `location` and `scale` say on
+    return how each score was distributed; with it, they are scratch space.
+    """
+    explores = coin < rule.epsilon
+    if explores and prune:
+        return pick(coin / rule.epsilon, owner.size)
+
+    # The candidate that promises most goes first: its score rules out most of the others.
+    leader = survey(state, rule, owner, y, z, prune, location, scale, score)
+    uncertain = rule.learned or rule.dispersion > 0.0 or rule.optimism > 0.0
+    best, winner, tied = -np.inf, leader, False
+    for step in range(-1, owner.size):
+        k = leader if step < 0 else step
+        if score[k] < best or step == leader:
+            continue
+        width = 0.0
+        if uncertain:
+            width = np.sqrt(quadratic(state.covariance[owner[k]], y[min(k, y.shape[0] - 1)]))
+        # One product and one sum, as in the survey, so that rounding keeps a bound a bound.
+        score[k] = location[k] + width * (rule.optimism + scale[k] * z[k])
+        location[k] += width * rule.optimism
+        scale[k] *= width
+        if score[k] >= best:
+            tied = score[k] == best
+            best, winner = score[k], k
+
+    if explores:
+        return pick(coin / rule.epsilon, owner.size)
+    return one_of_best(score, best, tie) if tied else winner
+
+
+@kernel
+def select_rows(
+    location: Floats, scale: Floats, z: Floats, uniforms: Floats, epsilon: float, chosen: Ints
+) -> None:
+    """The chosen place in each row, from how the scores are distributed and the numbers drawn."""
+    for t in range(location.shape[0]):
+        if uniforms[t, 0] < epsilon:
+            chosen[t] = pick(uniforms[t, 0] / epsilon, location.shape[1])
+        else:
+            score = location[t] + scale[t] * z[t]
+            chosen[t] = one_of_best(score, score.max(), uniforms[t, 1])

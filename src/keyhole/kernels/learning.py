@@ -1,0 +1,84 @@
+"""Learning one reward: the sums grow, the caches follow by a rank-one step (eq:Bi, eq:etahat)."""
+
+import numpy as np
+
+from keyhole.kernels.algebra import add_outer, dot, invert, multiply
+from keyhole.kernels.jit import kernel, part
+from keyhole.kernels.types import Floats, Ints, State
+
+# A rank-one step with q = y'Py loses about log10(1 + q) digits of the covariance in the direction
+# of y, and every step rounds once more. The caches are computed anew from the sums after this many
+# steps, or as soon as the q's since the last time add up to this (9 of 16 digits are then left).
+REFRESH_STEPS = 4096
+REFRESH_LOSS = 1e7
+
+
+@kernel
+def refresh(state: State, i: int) -> None:
+    """Compute the caches of parameter i anew from its sums."""
+    covariance = state.covariance[i]
+    invert(state.precision[i], covariance)
+    multiply(covariance, state.moment[i], state.mean[i])
+    state.residual[i] = max(state.squares[i] - dot(state.moment[i], state.mean[i]), 0.0)
+    state.trace[i] = np.trace(covariance)
+    state.bound[i] = eigenvalue_bound(covariance, state.trace[i])
+    state.staleness[i] = 0.0
+
+
+@kernel
+def eigenvalue_bound(covariance: Floats, trace: float) -> float:
+    """The trace or the largest absolute row sum: both are at least the largest eigenvalue."""
+    dim = covariance.shape[0]
+    rows = np.zeros(dim)
+    for i in range(dim):
+        for j in range(i):
+            size = abs(covariance[i, j])
+            rows[i] += size
+            rows[j] += size
+        rows[i] += covariance[i, i]
+    return min(trace, float(rows.max()))
+
+
+@part
+def absorb(state: State, i: int, y: Floats, reward: float, w: Floats) -> None:
+    """Learn that parameter i gave `reward` at y. `w` is scratch space of y's size.
+
+    With u = Py and q = y'u: P loses u u'/(1+q), the mean gains u (r - y'mean)/(1+q), and the
+    residual sum of squares gains (r - y'mean)^2/(1+q).
+    """
+    covariance = state.covariance[i]
+    multiply(covariance, y, w)
+    q, value = 0.0, 0.0
+    for j in range(y.size):
+        q += y[j] * w[j]
+        value += y[j] * state.mean[i, j]
+    q = max(q, 0.0)
+    shrink = 1.0 / np.sqrt(1.0 + q)
+    surprise = (reward - value) * shrink
+    shed = 0.0
+    for j in range(y.size):
+        w[j] *= shrink
+        shed += w[j] * w[j]
+        state.mean[i, j] += surprise * w[j]
+        state.moment[i, j] += reward * y[j]
+
+    add_outer(state.precision[i], y, 1.0)
+    add_outer(covariance, w, -1.0)
+    state.pulls[i] += 1.0
+    state.squares[i] += reward * reward
+    state.residual[i] += surprise * surprise
+    state.trace[i] -= shed
+    state.staleness[i] += 1.0 / REFRESH_STEPS + q * (1.0 / REFRESH_LOSS)
+    if state.staleness[i] >= 1.0:
+        refresh(state, i)
+    elif int(state.pulls[i]) % y.size == 0:
+        # Once in d steps the bound costs no more than a dot product each.
+        state.bound[i] = min(state.bound[i], eigenvalue_bound(covariance, state.trace[i]))
+
+
+@kernel
+def absorb_many(state: State, owner: Ints, y: Floats, rewards: Floats) -> None:
+    """Learn rewards one after another; row t goes to parameter owner[t]."""
+    w = np.empty(y.shape[1])
+    for t in range(y.shape[0]):
+        absorb(state, owner[t], y[t], rewards[t], w)

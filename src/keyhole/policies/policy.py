@@ -1,0 +1,49 @@
+"""What every policy is: a frozen recipe that comes down to a few numbers."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from keyhole import checks
+from keyhole.errors import InvalidValue
+from keyhole.kernels import Rule
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Policy(ABC):
+    """How to score arms: score_i = mean_i + width_i (optimism + dispersion z_i).
+
+    parameters: "per-arm" learns a parameter for each arm (Algorithm 1), "shared" one for all
+    (Algorithm 2; every arm still draws its own sample). prior_precision: the precision of each
+    parameter's coordinates before any data; the paper's is 1.
+
+    A policy of your own is a subclass with a `rule`.
+    """
+
+    parameters: Literal["per-arm", "shared"] = "per-arm"
+    prior_precision: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.parameters not in ("per-arm", "shared"):
+            raise InvalidValue(f"parameters must be 'per-arm' or 'shared', got {self.parameters!r}")
+        self._settle(
+            "prior_precision", checks.number("prior_precision", self.prior_precision, above=0.0)
+        )
+
+    @property
+    @abstractmethod
+    def rule(self) -> Rule:
+        """The policy in numbers, as the kernels take it."""
+
+    def __repr__(self) -> str:
+        """The class with its own setting, and of the others those that are not the default."""
+        told = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if not field.kw_only or getattr(self, field.name) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    def _settle(self, name: str, value: float) -> None:
+        """Put a checked number, now a plain float, into a frozen field."""
+        object.__setattr__(self, name, value)

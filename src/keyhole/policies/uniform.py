@@ -1,0 +1,15 @@
+"""Every arm alike, whatever is known."""
+
+from dataclasses import dataclass
+
+from keyhole.kernels import Rule
+from keyhole.policies.policy import Policy
+
+
+@dataclass(frozen=True, repr=False)
+class Uniform(Policy):
+    """Choose any arm, each with the same probability; it still learns."""
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(0.0, 0.0, 1.0, False, self.prior_precision)

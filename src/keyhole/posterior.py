@@ -1,0 +1,225 @@
+"""`Posterior`: what has been learned of one parameter or of many, as sums (eq:Bic, eq:etahatc).
+
+Precision B = prior I + sum y y', moment b = sum r y, count n and sum r^2 are the truth. They add
+up, so batches equal singles, the order does not matter and posteriors merge. Covariance P = B^-1
+and mean = P b are caches, moved by rank-one steps and computed anew from the sums on a schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole import checks, kernels
+from keyhole.errors import InvalidValue
+from keyhole.kernels import Floats, Ints, State
+
+
+class Posterior:
+    """Gaussian posteriors of `n_parameters` vectors of dimension `dim`, up to the noise's variance.
+
+    >>> import keyhole as kh
+    >>> posterior = kh.Posterior(n_parameters=1, dim=2, prior_precision=1.0)
+    >>> posterior.learn(0, np.array([1.0, 2.0]), reward=3.0)
+    >>> posterior.mean[0].round(12).tolist()        # 3 (1, 2) / (1 + 5)
+    [0.5, 1.0]
+    """
+
+    def __init__(self, *, n_parameters: int, dim: int, prior_precision: float = 1.0) -> None:
+        k = checks.whole("n_parameters", n_parameters)
+        d = checks.whole("dim", dim)
+        prior = checks.number("prior_precision", prior_precision, above=0.0)
+        self.prior_precision = prior
+        self.state = State(
+            precision=np.broadcast_to(prior * np.eye(d), (k, d, d)).copy(),
+            moment=np.zeros((k, d)),
+            pulls=np.zeros(k),
+            squares=np.zeros(k),
+            covariance=np.broadcast_to(np.eye(d) / prior, (k, d, d)).copy(),
+            mean=np.zeros((k, d)),
+            residual=np.zeros(k),
+            trace=np.full(k, d / prior),
+            bound=np.full(k, 1.0 / prior),
+            staleness=np.zeros(k),
+        )
+
+    @property
+    def n_parameters(self) -> int:
+        """How many parameters there are."""
+        return int(self.state.mean.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """The dimension of an observation, and of a parameter."""
+        return int(self.state.mean.shape[1])
+
+    @property
+    def precision(self) -> Floats:
+        """B = prior I + sum y y', (n_parameters, dim, dim), read-only like all that follow."""
+        return _mirrored(self.state.precision)
+
+    @property
+    def moment(self) -> Floats:
+        """b = sum r y, (n_parameters, dim)."""
+        return _locked(self.state.moment)
+
+    @property
+    def count(self) -> Ints:
+        """How many rewards each parameter has learned from."""
+        return self.state.pulls.astype(np.int64)
+
+    @property
+    def squares(self) -> Floats:
+        """The sum of the squared rewards of each parameter."""
+        return _locked(self.state.squares)
+
+    @property
+    def covariance(self) -> Floats:
+        """P = B^-1, (n_parameters, dim, dim); the posterior's covariance is v^2 P."""
+        return _mirrored(self.state.covariance)
+
+    @property
+    def mean(self) -> Floats:
+        """P b, (n_parameters, dim): the estimate of each parameter."""
+        return _locked(self.state.mean)
+
+    def noise_scale(self) -> NDArray[np.float64]:
+        """The standard deviation of each parameter's reward given y, estimated from the sums.
+
+        It is the square root of the residual sum of squares over its degrees of freedom, with a
+        weak prior at what all parameters together tell, and that one at the mean square of the
+        rewards; 1 before any reward.
+        """
+        learned = kernels.Rule(0.0, 0.0, 0.0, True, self.prior_precision)
+        return self.dispersions(learned)
+
+    def dispersions(self, rule: kernels.Rule) -> NDArray[np.float64]:
+        """The dispersion v of each parameter under a rule."""
+        result = np.empty(self.n_parameters)
+        kernels.dispersions(self.state, rule, result)
+        return result
+
+    def predict(self, owner: Ints, y: Floats) -> tuple[Floats, Floats]:
+        """Mean and width (y'Py)^1/2 of y'eta: (n, n_arms) each, arm k's parameter being owner[k].
+
+        y: (n, dim), one row for all arms, or (n, n_arms, dim), a row for each arm.
+        """
+        mean = np.empty((len(y), owner.size))
+        width, covariance = np.empty_like(mean), self.covariance
+        for k, i in enumerate(owner):
+            rows = y if y.ndim == 2 else y[:, k]
+            mean[:, k] = rows @ self.state.mean[i]
+            width[:, k] = np.einsum("nd,nd->n", rows @ covariance[i], rows)
+        return mean, np.sqrt(np.maximum(width, 0.0))
+
+    def learn(self, parameter: int, y: Floats, reward: float) -> None:
+        """Learn that `parameter` gave `reward` at observation y."""
+        self.learn_many(np.array([parameter]), np.asarray(y)[None], np.array([reward]))
+
+    def learn_many(self, parameters: Ints, y: Floats, rewards: Floats) -> None:
+        """Learn many rewards: row t of y, (n, dim), belongs to parameters[t] and rewards[t].
+
+        A parameter with fewer new rewards than dimensions takes rank-one steps; one with more
+        gets its sums by a matrix product and its caches by one inverse, which is cheaper.
+        """
+        y, rewards = checks.floats("y", y), checks.floats("rewards", rewards)
+        owner = np.array(parameters)
+        n = owner.size
+        if owner.shape != (n,) or rewards.shape != (n,) or y.shape != (n, self.dim):
+            raise InvalidValue(
+                f"learn_many needs n parameters, n rewards and y of shape (n, {self.dim}), "
+                f"got shapes {owner.shape}, {rewards.shape} and {y.shape}"
+            )
+        if n == 0:
+            return
+        if owner.dtype.kind not in "iu" or owner.min() < 0 or owner.max() >= self.n_parameters:
+            raise InvalidValue(
+                f"parameters must be whole numbers from 0 to {self.n_parameters - 1}"
+            )
+        owner = owner.astype(np.int64)
+
+        counts = np.bincount(owner, minlength=self.n_parameters)
+        stepwise = counts[owner] < self.dim
+        kernels.absorb_many(self.state, owner[stepwise], y[stepwise], rewards[stepwise])
+        for i in np.flatnonzero(counts >= self.dim):
+            rows = owner == i
+            self._add(
+                int(i),
+                y[rows].T @ y[rows],
+                y[rows].T @ rewards[rows],
+                counts[i],
+                rewards[rows] @ rewards[rows],
+            )
+
+    def merge(self, other: Posterior, *, base: Posterior | None = None) -> None:
+        """Add what `other` has learned, parameter by parameter.
+
+        If both started from a common posterior, give it as `base`: what it had learned is
+        otherwise counted twice.
+        """
+        for each in (other, base):
+            if each is not None and (each.n_parameters, each.dim) != (self.n_parameters, self.dim):
+                raise InvalidValue("posteriors of different sizes cannot be merged")
+            if each is not None and each.prior_precision != self.prior_precision:
+                raise InvalidValue("posteriors of different prior_precision cannot be merged")
+        if base is not None and (np.minimum(self.count, other.count) < base.count).any():
+            raise InvalidValue("both posteriors must have learned all that their base has")
+        prior = self.prior_precision * np.eye(self.dim)
+        for i in range(self.n_parameters):
+            known = base.precision[i] if base is not None else prior
+            seen = (
+                (0.0, 0, 0.0) if base is None else (base.moment[i], base.count[i], base.squares[i])
+            )
+            self._add(
+                i,
+                other.precision[i] - known,
+                other.moment[i] - seen[0],
+                other.count[i] - seen[1],
+                other.squares[i] - seen[2],
+            )
+
+    def refresh(self) -> None:
+        """Compute covariance and mean anew from the sums, now rather than when next due."""
+        for i in range(self.n_parameters):
+            kernels.refresh(self.state, i)
+
+    def extend(self, n: int) -> None:
+        """Add n parameters of which nothing is known."""
+        fresh = Posterior(n_parameters=n, dim=self.dim, prior_precision=self.prior_precision)
+        pairs = zip(self.state, fresh.state, strict=True)
+        self.state = State(*(np.concatenate(pair) for pair in pairs))
+
+    def keep(self, parameters: Sequence[int]) -> None:
+        """Keep only these parameters, in this order."""
+        self.state = State(*(array[list(parameters)] for array in self.state))
+
+    def copy(self) -> Posterior:
+        """An independent copy, to the bit."""
+        twin = object.__new__(Posterior)
+        twin.prior_precision = self.prior_precision
+        twin.state = State(*(array.copy() for array in self.state))
+        return twin
+
+    def _add(self, i: int, precision: Floats, moment: Floats, count: int, squares: float) -> None:
+        """Add sums to those of parameter i, and refresh its caches."""
+        state = self.state
+        state.precision[i] += precision
+        state.moment[i] += moment
+        state.pulls[i] += count
+        state.squares[i] += squares
+        kernels.refresh(state, i)
+
+
+def _mirrored(lower: Floats) -> Floats:
+    """The symmetric matrices of which these are the lower triangles."""
+    below = np.tril(lower, -1)
+    return _locked(np.tril(lower) + below.transpose(0, 2, 1))
+
+
+def _locked(array: Floats) -> Floats:
+    """A view of the array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,22 @@
+"""One of every policy, for the tests that run over all of them."""
+
+from typing import Any
+
+import keyhole as kh
+
+KINDS: list[tuple[type[kh.Policy], dict[str, Any]]] = [
+    (kh.ThompsonSampling, {"v": 0.7}),
+    (kh.ThompsonSampling, {"v": "learned"}),
+    (kh.Greedy, {}),
+    (kh.LinUCB, {"alpha": 0.8}),
+    (kh.EpsilonGreedy, {"epsilon": 0.2}),
+    (kh.Uniform, {}),
+]
+
+
+def every_policy(**settings: Any) -> list[kh.Policy]:
+    return [
+        kind(**own, parameters=parameters, **settings)
+        for kind, own in KINDS
+        for parameters in ("per-arm", "shared")
+    ]

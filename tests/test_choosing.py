@@ -1,0 +1,90 @@
+"""Pruning changes nothing, and ties are broken alike."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import keyhole as kh
+from keyhole import kernels
+
+
+def play(
+    policy: kh.Policy, *, n_arms: int, dim: int, rounds: int, seed: int, prune: bool
+) -> tuple[np.ndarray, kh.Posterior]:
+    rng = np.random.default_rng(seed)
+    spread = 10.0 ** rng.uniform(-2, 2, dim)
+    y = rng.standard_normal((rounds, n_arms, dim)) * spread
+    eta = rng.standard_normal((n_arms, dim)) / spread
+    rewards = np.einsum("tnd,nd->tn", y, eta) + rng.standard_normal((rounds, n_arms))
+    shared = policy.parameters == "shared"
+    posterior = kh.Posterior(
+        n_parameters=1 if shared else n_arms, dim=dim, prior_precision=policy.prior_precision
+    )
+    owner = np.zeros(n_arms, np.int64) if shared else np.arange(n_arms)
+    chosen = np.empty(rounds, np.int64)
+    z, uniforms = rng.standard_normal((rounds, n_arms)), rng.random((rounds, 2))
+    kernels.play(posterior.state, policy.rule, owner, y, rewards, z, uniforms, prune, chosen)
+    return chosen, posterior
+
+
+policies = st.one_of(
+    st.floats(0, 10).map(lambda v: kh.ThompsonSampling(v=v)),
+    st.just(kh.ThompsonSampling(v="learned", prior_precision=0.3)),
+    st.just(kh.ThompsonSampling(v="learned", parameters="shared")),
+    st.floats(0, 10).map(lambda alpha: kh.LinUCB(alpha=alpha)),
+    st.just(kh.EpsilonGreedy(epsilon=0.3)),
+    st.just(kh.Greedy(parameters="shared")),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(policies, st.integers(1, 30), st.integers(1, 12), st.integers(0, 10_000))
+def test_pruned_and_unpruned_choose_the_same_arms(
+    policy: kh.Policy, n_arms: int, dim: int, seed: int
+) -> None:
+    """To the bit: both go through one compiled score, whose bound holds after rounding too."""
+    chosen, posterior = play(policy, n_arms=n_arms, dim=dim, rounds=200, seed=seed, prune=True)
+    again, other = play(policy, n_arms=n_arms, dim=dim, rounds=200, seed=seed, prune=False)
+    np.testing.assert_array_equal(chosen, again)
+    np.testing.assert_array_equal(posterior.covariance, other.covariance)
+
+
+def test_pruning_spares_most_of_the_work() -> None:
+    """Behind the bound there is a real saving: poisoned covariances of hopeless arms go unread."""
+    posterior = kh.Posterior(n_parameters=3, dim=2)
+    owner, y = np.arange(3), np.array([[1.0, 0.0]])
+    for _ in range(200):
+        posterior.learn(0, y[0], 5.0)
+        posterior.learn(1, y[0], 0.0)
+        posterior.learn(2, y[0], -5.0)
+    posterior.state.covariance[1:] = np.nan
+    law, z = np.empty((3, 3)), np.array([0.5, 1.0, 1.0])
+    rule = kh.ThompsonSampling(v=1.0).rule
+    state = posterior.state
+    assert kernels.choose(*state, *rule, owner, y, z, 0.5, 0.5, True, law) == 0
+    kernels.choose(*state, *rule, owner, y, z, 0.5, 0.5, False, law)
+    assert np.isnan(law[2]).any()
+
+
+@pytest.mark.parametrize("policy", [kh.Greedy(), kh.ThompsonSampling(v=1.0), kh.LinUCB(alpha=1.0)])
+def test_ties_are_broken_uniformly(policy: kh.Policy) -> None:
+    """At y = 0 every score is zero: each of 4 arms comes up with probability 1/4, and says so."""
+    bandit = kh.Bandit(policy, arms=4, dim=2, seed=3)
+    rounds = 4000
+    wins = np.zeros(4)
+    for _ in range(rounds):
+        decision = bandit.choose(np.zeros(2))
+        wins[int(decision.arm)] += 1
+    assert decision.probability == pytest.approx(0.25, abs=1e-15)
+    error = np.sqrt(0.25 * 0.75 / rounds)
+    assert (np.abs(wins / rounds - 0.25) <= 4 * error).all()
+
+
+def test_a_tie_between_some_arms_leaves_the_others_out() -> None:
+    bandit = kh.Bandit(kh.Greedy(), arms=["low", "a", "b"], dim=1, seed=3)
+    bandit.learn(kh.Decision(arm="low", observation=[1.0]), reward=-1.0)
+    chosen = [bandit.choose([1.0]).arm for _ in range(400)]
+    assert "low" not in chosen
+    assert abs(chosen.count("a") / 400 - 0.5) <= 4 * np.sqrt(0.25 / 400)
+    assert bandit.choice_probabilities([1.0]) == {"low": 0.0, "a": 0.5, "b": 0.5}

@@ -1,0 +1,234 @@
+"""One contract for every policy; then what is each one's own."""
+
+import json
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import keyhole as kh
+from keyhole.kernels import Rule
+from tests.policies import every_policy
+
+every = pytest.mark.parametrize("policy", every_policy(), ids=str)
+
+
+def taught(policy: kh.Policy, *, rounds: int = 60, seed: int = 1, **settings: Any) -> kh.Bandit:
+    """A bandit that has seen some rounds."""
+    bandit = kh.Bandit(policy, arms=["A", "B", "C"], dim=3, seed=seed, **settings)
+    rng = np.random.default_rng(4)
+    for _ in range(rounds):
+        decision = bandit.choose(rng.standard_normal((3, 3)))
+        bandit.learn(decision, float(rng.standard_normal()))
+    return bandit
+
+
+@every
+def test_it_chooses_before_any_reward(policy: kh.Policy) -> None:
+    decision = kh.Bandit(policy, arms=3, dim=2, seed=0).choose([1.0, -1.0])
+    assert decision.arm in (0, 1, 2)
+    assert decision.probability == pytest.approx(1 / 3, abs=1e-12)
+
+
+@every
+def test_frequencies_match_the_stated_probabilities(policy: kh.Policy) -> None:
+    """On one fixed posterior, one at a time and in a batch: within 4 standard errors."""
+    bandit = taught(policy)
+    y = np.random.default_rng(8).standard_normal((3, 3))
+    p = bandit.choice_probabilities(y)
+    assert sum(p.values()) == pytest.approx(1.0, abs=1e-12)
+    n = 4000
+    singles = [bandit.choose(y).arm for _ in range(n)]
+    batch = bandit.choose_many(np.broadcast_to(y, (n, 3, 3))).arms
+    for arms in (singles, batch):
+        for arm, chance in p.items():
+            error = np.sqrt(chance * (1 - chance) / n)
+            assert abs(arms.count(arm) / n - chance) <= 4 * error + 1e-12
+
+
+@every
+def test_every_decision_carries_its_own_probability(policy: kh.Policy) -> None:
+    bandit = taught(policy)
+    rng = np.random.default_rng(9)
+    for _ in range(20):
+        y = rng.standard_normal((3, 3))
+        expected = bandit.choice_probabilities(y)
+        decision = bandit.choose(y)
+        bandit.learn(decision, 1.0)  # what is asked later is still the probability back then
+        assert decision.probability == pytest.approx(expected[decision.arm], abs=1e-12)
+    y = rng.standard_normal((7, 3, 3))
+    expected_rows = [bandit.choice_probabilities(row) for row in y]
+    decisions = bandit.choose_many(y)
+    for decision, row in zip(decisions, expected_rows, strict=True):
+        assert decision.probability == pytest.approx(row[decision.arm], abs=1e-12)
+
+
+@every
+def test_the_seed_decides_everything(policy: kh.Policy) -> None:
+    def arms(seed: int) -> list[Any]:
+        bandit = taught(policy, seed=seed)
+        return [bandit.choose(np.full(3, 0.1)).arm for _ in range(50)]
+
+    assert arms(1) == arms(1)
+    if not isinstance(policy, kh.Greedy | kh.LinUCB):
+        assert arms(1) != arms(2)
+
+
+@every
+def test_keeping_no_probabilities_changes_no_choice(policy: kh.Policy) -> None:
+    with_them, without = taught(policy), taught(policy, probabilities=False)
+    np.testing.assert_array_equal(with_them.posterior.covariance, without.posterior.covariance)
+    assert without.choose(np.ones(3)).probability is None
+
+
+@every
+def test_saving_resumes_to_the_bit(policy: kh.Policy, tmp_path: Path) -> None:
+    bandit = taught(policy)
+    bandit.save(tmp_path / "bandit.npz")
+    again = kh.Bandit.load(tmp_path / "bandit.npz")
+    rng = np.random.default_rng(10)
+    for _ in range(100):
+        y, reward = rng.standard_normal((3, 3)), float(rng.standard_normal())
+        first, second = bandit.choose(y), again.choose(y)
+        assert first == second
+        bandit.learn(first, reward)
+        again.learn(second, reward)
+    for name, array in bandit.posterior.state._asdict().items():
+        np.testing.assert_array_equal(array, getattr(again.posterior.state, name), err_msg=name)
+
+
+@every
+def test_a_decision_survives_json(policy: kh.Policy) -> None:
+    bandit = taught(policy)
+    decision = bandit.choose(np.array([0.3, -0.2, 1 / 3]))
+    there = kh.Decision.from_dict(json.loads(json.dumps(decision.to_dict())))
+    assert there == decision
+    twin = taught(policy)
+    bandit.learn(decision, 0.5)
+    twin.learn(there, 0.5)
+    np.testing.assert_array_equal(bandit.posterior.covariance, twin.posterior.covariance)
+
+
+@every
+def test_it_is_frozen(policy: kh.Policy) -> None:
+    with pytest.raises(FrozenInstanceError):
+        policy.prior_precision = 2.0  # type: ignore[misc]
+
+
+def test_only_the_first_setting_goes_by_position() -> None:
+    assert kh.ThompsonSampling(0.5) == kh.ThompsonSampling(v=0.5)
+    assert kh.ThompsonSampling() == kh.ThompsonSampling(v="learned")
+    with pytest.raises(TypeError):
+        kh.ThompsonSampling(0.5, "shared")  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        kh.Greedy("shared")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (kh.ThompsonSampling, {"v": -1.0}),
+        (kh.ThompsonSampling, {"v": float("nan")}),
+        (kh.ThompsonSampling, {"v": float("inf")}),
+        (kh.ThompsonSampling, {"v": "lerned"}),
+        (kh.ThompsonSampling, {"v": None}),
+        (kh.ThompsonSampling, {"v": True}),
+        (kh.LinUCB, {"alpha": -0.1}),
+        (kh.EpsilonGreedy, {"epsilon": 1.1}),
+        (kh.EpsilonGreedy, {"epsilon": -0.1}),
+        (kh.Greedy, {"parameters": "per arm"}),
+        (kh.Greedy, {"prior_precision": 0}),
+        (kh.Uniform, {"prior_precision": "1"}),
+    ],
+)
+def test_nonsense_settings(kind: type[kh.Policy], settings: dict[str, Any]) -> None:
+    with pytest.raises(kh.InvalidValue, match=next(iter(settings))):
+        kind(**settings)
+
+
+def test_greedy_is_thompson_sampling_without_dispersion() -> None:
+    y = np.random.default_rng(1).standard_normal((40, 3, 3))
+    greedy, still = taught(kh.Greedy()), taught(kh.ThompsonSampling(v=0.0))
+    assert [greedy.choose(row).arm for row in y] == [still.choose(row).arm for row in y]
+
+
+class Stubborn(kh.Policy):
+    """A policy of one's own: a rule, and nothing else."""
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(2, 1, 0, False, self.prior_precision)
+
+
+def test_a_policy_of_ones_own(tmp_path: Path) -> None:
+    bandit = taught(Stubborn())
+    assert sum(bandit.choice_probabilities(np.ones(3)).values()) == pytest.approx(1.0)
+    bandit.save(tmp_path / "own.npz")
+    with pytest.raises(kh.FileError, match="policy="):
+        kh.Bandit.load(tmp_path / "own.npz")
+    with pytest.raises(kh.FileError, match="saved with"):
+        kh.Bandit.load(tmp_path / "own.npz", policy=Stubborn(prior_precision=2.0))
+    again = kh.Bandit.load(tmp_path / "own.npz", policy=Stubborn())
+    assert again.choose(np.ones(3)) == bandit.choose(np.ones(3))
+
+
+# -- a learned v ----------------------------------------------------------------------------------
+
+
+def world(n_arms: int, dim: int, sigma: Any, seed: int) -> tuple[kh.Bandit, Any]:
+    """A bandit with v="learned", and how a reward comes about."""
+    rng = np.random.default_rng(seed)
+    eta = rng.standard_normal((n_arms, dim))
+    bandit = kh.Bandit(kh.ThompsonSampling(v="learned"), arms=n_arms, dim=dim, seed=seed)
+
+    def play_round() -> int:
+        y = rng.standard_normal((n_arms, dim))
+        decision = bandit.choose(y)
+        arm = int(decision.arm)
+        bandit.learn(decision, float(y[arm] @ eta[arm] + sigma[arm] * rng.standard_normal()))
+        return arm
+
+    return bandit, play_round
+
+
+def test_a_learned_v_converges_to_each_arms_noise_while_choosing() -> None:
+    """Four standard errors sigma/sqrt(2 n_i) of each arm's own pulls, and the weak prior's part.
+
+    The rewards that an arm gives when chosen are not selected by their noise: it comes after.
+    """
+    sigma = np.array([0.5, 1.0, 3.0])
+    bandit, play_round = world(3, 4, sigma, seed=5)
+    for _ in range(6000):
+        play_round()
+    n = bandit.posterior.count
+    assert (n > 500).all()
+    v = bandit.posterior.noise_scale()
+    prior = 2 * (sigma**2).mean() / (n * sigma**2)
+    assert (np.abs(v / sigma - 1) <= 4 / np.sqrt(2 * n) + prior + 4 / n).all()
+
+
+def test_a_learned_v_makes_choices_independent_of_the_rewards_unit() -> None:
+    def arms(unit: float) -> list[Any]:
+        bandit = kh.Bandit(kh.ThompsonSampling(), arms=4, dim=3, seed=2)
+        rng, chosen = np.random.default_rng(6), []
+        for _ in range(300):
+            y = rng.standard_normal((4, 3))
+            decision = bandit.choose(y)
+            bandit.learn(decision, unit * float(y[int(decision.arm), 0] + rng.standard_normal()))
+            chosen.append(decision.arm)
+        return chosen
+
+    # Powers of two change no rounding, so not one decision differs.
+    assert arms(1.0) == arms(2.0**20) == arms(2.0**-20)
+
+
+def test_a_learned_v_explores_from_the_first_round() -> None:
+    """Every arm is tried within a few rounds, also when all early rewards are exactly zero."""
+    for reward in (0.0, 1.0, 1e-9):
+        bandit = kh.Bandit(kh.ThompsonSampling(), arms=5, dim=2, seed=4)
+        rng = np.random.default_rng(7)
+        for _ in range(100):
+            bandit.learn(bandit.choose(rng.standard_normal((5, 2))), reward)
+        assert min(bandit.pulls.values()) >= 3

@@ -1,0 +1,193 @@
+"""Bandits on disk: whole or not at all, and never by pickle."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import keyhole as kh
+from keyhole.bandit import storage
+
+
+@pytest.fixture
+def bandit() -> kh.Bandit:
+    bandit = kh.Bandit(kh.ThompsonSampling(), arms=["A", 7], dim=3, seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        bandit.learn(bandit.choose(rng.standard_normal(3)), float(rng.standard_normal()))
+    return bandit
+
+
+@pytest.fixture
+def path(bandit: kh.Bandit, tmp_path: Path) -> Path:
+    bandit.save(tmp_path / "bandit.npz")
+    return tmp_path / "bandit.npz"
+
+
+def edited(path: Path, header: dict[str, Any] | None = None, **arrays: Any) -> Path:
+    """The same file with parts of it replaced."""
+    with np.load(path) as file:
+        parts = {name: file[name] for name in file.files}
+    old = json.loads(str(parts["header"]))
+    parts["header"] = np.array(json.dumps({**old, **(header or {})}))
+    parts.update(arrays)
+    np.savez(path, **{name: part for name, part in parts.items() if part is not None})
+    return path
+
+
+def test_a_file_brings_back_all_of_it(bandit: kh.Bandit, path: Path) -> None:
+    again = kh.Bandit.load(path)
+    assert again.arms == ("A", 7)
+    assert again.policy == bandit.policy
+    assert again.pulls == bandit.pulls
+    assert again.probabilities is True
+
+
+def test_saving_again_replaces_the_file(bandit: kh.Bandit, path: Path) -> None:
+    bandit.learn(bandit.choose(np.ones(3)), 1.0)
+    bandit.save(str(path))
+    assert kh.Bandit.load(path).pulls == bandit.pulls
+    assert os.listdir(path.parent) == ["bandit.npz"]
+
+
+def test_a_crash_in_the_middle_leaves_the_old_file(
+    bandit: kh.Bandit, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = path.read_bytes()
+
+    def crash(file: Any, **_: Any) -> None:
+        file.write(b"half of it")
+        raise KeyboardInterrupt
+
+    bandit.learn(bandit.choose(np.ones(3)), 1.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", crash)
+        with pytest.raises(KeyboardInterrupt):
+            bandit.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == ["bandit.npz"]
+
+
+def test_the_new_file_is_whole_before_it_takes_its_place(
+    bandit: kh.Bandit, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the moment of replacement, both the old and the new file can be loaded."""
+    seen: list[dict[str | int, int]] = []
+    replace = os.replace
+
+    def watch(source: str, target: str) -> None:
+        seen.extend(kh.Bandit.load(each).pulls for each in (source, target))
+        replace(source, target)
+
+    bandit.learn(bandit.choose(np.ones(3)), 1.0)
+    monkeypatch.setattr(os, "replace", watch)
+    bandit.save(path)
+    assert [sum(pulls.values()) for pulls in seen] == [21, 20]
+
+
+def test_a_missing_folder_or_file_is_an_os_error(bandit: kh.Bandit, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        bandit.save(tmp_path / "nowhere" / "bandit.npz")
+    with pytest.raises(FileNotFoundError):
+        kh.Bandit.load(tmp_path / "nothing.npz")
+
+
+def test_every_truncation_is_noticed(path: Path) -> None:
+    whole = path.read_bytes()
+    for size in [0, 1, 10, len(whole) // 3, len(whole) // 2, len(whole) - 1]:
+        path.write_bytes(whole[:size])
+        with pytest.raises(kh.FileError):
+            kh.Bandit.load(path)
+
+
+def test_a_flipped_bit_in_the_data_is_noticed(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    at = whole.index(b"covariance.npy") + 200
+    whole[at] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(kh.FileError, match=r"damaged|CRC"):
+        kh.Bandit.load(path)
+
+
+def test_foreign_files(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("these are not the arms you are looking for")
+    with pytest.raises(kh.FileError, match="not a whole file"):
+        kh.Bandit.load(text)
+    np.savez(tmp_path / "other.npz", x=np.ones(3))
+    with pytest.raises(kh.FileError, match="not a saved bandit"):
+        kh.Bandit.load(tmp_path / "other.npz")
+    np.savez(tmp_path / "list.npz", header=np.array("[1]"))
+    with pytest.raises(kh.FileError, match="not a saved bandit"):
+        kh.Bandit.load(tmp_path / "list.npz")
+    np.savez(tmp_path / "junk.npz", header=np.array("{"))
+    with pytest.raises(kh.FileError, match="header"):
+        kh.Bandit.load(tmp_path / "junk.npz")
+    with zipfile.ZipFile(tmp_path / "zip.npz", "w") as archive:
+        archive.writestr("readme", "hello")
+    with pytest.raises(kh.FileError):
+        kh.Bandit.load(tmp_path / "zip.npz")
+
+
+def test_pickles_are_never_opened(path: Path) -> None:
+    opened: list[int] = []
+
+    class Trap:
+        def __reduce__(self) -> Any:
+            return opened.append, (1,)
+
+    edited(path, moment=np.array([Trap()], dtype=object))
+    opened.clear()
+    with pytest.raises(kh.FileError):
+        kh.Bandit.load(path)
+    assert opened == []
+
+
+def test_newer_and_nameless_versions(path: Path) -> None:
+    for version in (storage.VERSION + 1, 0, "1", None):
+        with pytest.raises(kh.FileError, match="version"):
+            kh.Bandit.load(edited(path, {"version": version}))
+    with pytest.raises(kh.FileError, match="not a saved bandit"):
+        kh.Bandit.load(edited(path, {"format": "something else", "version": 1}))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"arms": ["A"]},
+        {"arms": ["A", "A"]},
+        {"arms": 5},
+        {"arms": ["A", None]},
+        {"policy": {"name": "ThompsonSampling", "settings": {"v": -1}}},
+        {"policy": {"name": "ThompsonSampling", "settings": {"w": 1}}},
+        {"policy": {"name": "__doc__", "settings": {}}},
+        {"policy": {"name": "Policy", "settings": {}}},
+        {"policy": "ThompsonSampling"},
+        {"random": {"bit_generator": "MT19937"}},
+        {"random": {}},
+        {"random": None},
+    ],
+)
+def test_a_header_that_makes_no_sense(path: Path, header: dict[str, Any]) -> None:
+    with pytest.raises(kh.FileError):
+        kh.Bandit.load(edited(path, header))
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"moment": None},
+        {"moment": np.zeros((2, 4))},
+        {"moment": np.zeros(6)},
+        {"precision": np.zeros((2, 3, 3), dtype=np.float32)},
+        {"covariance": np.full((2, 3, 3), np.nan)},
+        {"pulls": np.zeros((3,))},
+    ],
+)
+def test_arrays_that_make_no_sense(path: Path, arrays: dict[str, Any]) -> None:
+    with pytest.raises(kh.FileError):
+        kh.Bandit.load(edited(path, **arrays))
