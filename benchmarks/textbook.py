@@ -66,9 +66,7 @@ def in_one_call(work: Work) -> None:
         kh.Posterior(n_parameters=n_arms, dim=dim).state,
         POLICY.rule,
         np.arange(n_arms),
-        *work,
-        rng.standard_normal((rounds, n_arms)),
-        rng.random((rounds, 2)),
+        kernels.Block(*work, rng.standard_normal((rounds, n_arms)), rng.random((rounds, 2))),
         True,
         np.empty(rounds, np.int64),
     )

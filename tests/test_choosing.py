@@ -24,7 +24,8 @@ def play(
     owner = np.zeros(n_arms, np.int64) if shared else np.arange(n_arms)
     chosen = np.empty(rounds, np.int64)
     z, uniforms = rng.standard_normal((rounds, n_arms)), rng.random((rounds, 2))
-    kernels.play(posterior.state, policy.rule, owner, y, rewards, z, uniforms, prune, chosen)
+    block = kernels.Block(y, rewards, z, uniforms)
+    kernels.play(posterior.state, policy.rule, owner, block, prune, chosen)
     return chosen, posterior
 
 

@@ -116,7 +116,7 @@ def test_a_flipped_bit_in_the_data_is_noticed(path: Path) -> None:
 def test_foreign_files(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("these are not the arms you are looking for")
-    with pytest.raises(kh.FileError, match="not a whole file"):
+    with pytest.raises(kh.FileError, match="not a whole npz file"):
         kh.Bandit.load(text)
     np.savez(tmp_path / "other.npz", x=np.ones(3))
     with pytest.raises(kh.FileError, match="not a saved bandit"):

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import keyhole as kh
 
 PUBLIC = [
@@ -16,17 +18,26 @@ PUBLIC = [
     "InvalidValue",
     "KeyholeError",
     "LinUCB",
+    "LinearWorld",
+    "MissingExtra",
     "Policy",
     "Posterior",
+    "RandomLinearWorld",
+    "Rounds",
+    "SimulationInterrupted",
     "ThompsonSampling",
     "Uniform",
     "UnknownArm",
+    "World",
     "choice_probabilities",
+    "plots",
+    "simulate",
+    "summary",
 ]
 
 
 def test_the_public_names() -> None:
-    assert sorted(PUBLIC) == kh.__all__
+    assert kh.__all__ == PUBLIC
     assert all(getattr(kh, name).__doc__ for name in kh.__all__)
 
 
@@ -34,6 +45,8 @@ def test_every_error_is_a_keyhole_error_and_bad_values_are_value_errors() -> Non
     for error in (kh.InvalidValue, kh.UnknownArm, kh.FileError):
         assert issubclass(error, kh.KeyholeError)
         assert issubclass(error, ValueError)
+    assert issubclass(kh.MissingExtra, kh.KeyholeError)
+    assert issubclass(kh.MissingExtra, ImportError)
 
 
 def test_types_are_shipped() -> None:
@@ -46,3 +59,31 @@ def test_importing_compiles_nothing() -> None:
         "assert not any(f.signatures for f in vars(k).values() if hasattr(f, 'signatures'))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_brings_in_no_laboratory() -> None:
+    """Deciding online needs NumPy, SciPy and Numba, and pays for nothing else."""
+    code = (
+        "import sys, keyhole; "
+        "heavy = {'xarray', 'pandas', 'matplotlib', 'rich', 'distributed', 'sklearn'}; "
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_missing_extra_has_the_line_that_helps() -> None:
+    code = (
+        "import sys; sys.modules['xarray'] = None\n"
+        "import keyhole as kh\n"
+        "try: kh.simulate\n"
+        "except kh.MissingExtra as error: print(error)\n"
+    )
+    shown = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert "xarray" in shown
+    assert "pip install 'keyhole[lab]'" in shown
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="simulat_"):
+        kh.simulat_  # noqa: B018
+    assert set(kh.__all__) <= set(dir(kh))

@@ -55,10 +55,7 @@ def test_the_kernel_replays_the_textbook(policy: kh.Policy, shared_context: bool
             posterior.state,
             policy.rule,
             owner_of(policy),
-            y.copy(),
-            rewards,
-            np.array(z),
-            uniforms,
+            kernels.Block(y, rewards, np.array(z), uniforms),
             prune,
             chosen,
         )
@@ -85,10 +82,7 @@ def test_a_bandit_replays_the_textbook_online() -> None:
             posterior.state,
             policy.rule,
             owner_of(policy),
-            y[None],
-            np.full((1, N_ARMS), reward),
-            z[None],
-            uniforms[None],
+            kernels.Block(y[None], np.full((1, N_ARMS), reward), z[None], uniforms[None]),
             True,
             chosen,
         )

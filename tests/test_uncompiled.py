@@ -14,8 +14,8 @@ for dim in (1, 2, 3, 4, 5, 7, 8):
     y, rewards = rng.standard_normal((40, 3, dim)) * 30, rng.standard_normal((40, 3))
     for policy in (kh.ThompsonSampling(v=1.0), kh.ThompsonSampling(), kh.EpsilonGreedy(0.3)):
         posterior, chosen = kh.Posterior(n_parameters=3, dim=dim), np.empty(40, np.int64)
-        kernels.play(posterior.state, policy.rule, np.arange(3), y, rewards,
-                     rng.standard_normal((40, 3)), rng.random((40, 2)), True, chosen)
+        block = kernels.Block(y, rewards, rng.standard_normal((40, 3)), rng.random((40, 2)))
+        kernels.play(posterior.state, policy.rule, np.arange(3), block, True, chosen)
         posterior.refresh()
         print(dim, policy, chosen.tolist(), posterior.state.mean.round(6).tolist())
 print(kh.choice_probabilities([0.0, 0.5, 0.5], [1.0, 0.0, 1e-3]).round(9))

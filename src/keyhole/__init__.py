@@ -1,10 +1,18 @@
 """Keyhole: decisions whose context is seen only in part, by Thompson sampling."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from keyhole.bandit import Bandit, Decision, Decisions
 from keyhole.choice import choice_probabilities
-from keyhole.errors import FileError, InvalidValue, KeyholeError, UnknownArm
+from keyhole.errors import FileError, InvalidValue, KeyholeError, MissingExtra, UnknownArm
 from keyhole.policies import EpsilonGreedy, Greedy, LinUCB, Policy, ThompsonSampling, Uniform
 from keyhole.posterior import Posterior
+from keyhole.worlds import LinearWorld, RandomLinearWorld, Rounds, World
+
+if TYPE_CHECKING:
+    from keyhole import plots, summary
+    from keyhole.simulation import SimulationInterrupted, simulate
 
 __version__ = "0.1.0"
 
@@ -18,10 +26,46 @@ __all__ = [
     "InvalidValue",
     "KeyholeError",
     "LinUCB",
+    "LinearWorld",
+    "MissingExtra",
     "Policy",
     "Posterior",
+    "RandomLinearWorld",
+    "Rounds",
+    "SimulationInterrupted",
     "ThompsonSampling",
     "Uniform",
     "UnknownArm",
+    "World",
     "choice_probabilities",
+    "plots",
+    "simulate",
+    "summary",
 ]
+
+# What needs the extra "lab" is imported when it is first used: deciding online needs none of it.
+_LAB = {
+    "SimulationInterrupted": "keyhole.simulation",
+    "simulate": "keyhole.simulation",
+    "plots": "keyhole.plots",
+    "summary": "keyhole.summary",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAB:
+        raise AttributeError(f"module 'keyhole' has no attribute {name!r}")
+    try:
+        module = import_module(_LAB[name])
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("keyhole"):
+            raise
+        raise MissingExtra(
+            f"keyhole.{name} needs {missing.name}, which is not installed: "
+            "pip install 'keyhole[lab]'"
+        ) from None
+    return module if module.__name__ == f"keyhole.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,8 +5,12 @@ one of them is the largest is a one-dimensional integral. It gives the propensit
 and, in a Gaussian world, p_i, the probability that arm i is optimal (def:astar).
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import quad
+from scipy.special import ndtr
 
 from keyhole import checks, kernels
 from keyhole.errors import InvalidValue
@@ -45,3 +49,30 @@ def choice_probabilities(
     )
     mixed: NDArray[np.float64] = (1.0 - epsilon) * rows.reshape(location.shape) + epsilon / n_arms
     return mixed
+
+
+def expected_largest(location: ArrayLike, scale: ArrayLike) -> float:
+    """The expectation of the largest of several independent normal scores.
+
+    With F the distribution function of the largest, E max = m + integral over x > m of 1 - F(x),
+    less that over x < m of F(x), for any m; here the largest location.
+
+    >>> from math import pi, sqrt
+    >>> round(expected_largest([0.0, 0.0], [1.0, 1.0]) * sqrt(pi), 9)
+    1.0
+    """
+    location, scale = checks.floats("location", location), checks.floats("scale", scale)
+    if (scale < 0).any() or location.shape != scale.shape or location.ndim != 1:
+        raise InvalidValue("location and scale need a number for each arm, scales at least 0")
+    centre, drawn = location.max(), scale > 0
+    certain = location[~drawn].max(initial=-np.inf)
+    location, scale = location[drawn], scale[drawn]
+
+    def below(x: float) -> float:
+        return float(np.prod(ndtr((x - location) / scale)))
+
+    reach = 10.0 * scale.max(initial=0.0)
+    exact: dict[str, Any] = {"limit": 500, "epsabs": 1e-12, "epsrel": 1e-12}
+    gain, _ = quad(lambda x: 1.0 - below(x), centre, centre + reach, **exact)
+    loss, _ = quad(below, max(centre - reach, certain), centre, **exact)
+    return float(centre + gain - loss)

@@ -3,7 +3,8 @@
     KeyholeError
     ├── InvalidValue (ValueError)     a number, shape or setting that cannot be used
     │   └── UnknownArm                an arm that the bandit does not have
-    └── FileError (ValueError)        a file that is not a whole bandit of a known version
+    ├── FileError (ValueError)        a file that is not what was saved, or not all of it
+    └── MissingExtra (ImportError)    a part of Keyhole whose packages are not installed
 
 A message says what came, what is allowed and, where there is one, the usual fix.
 """
@@ -23,3 +24,7 @@ class UnknownArm(InvalidValue):
 
 class FileError(KeyholeError, ValueError):
     """A file that is truncated, foreign or of a newer format; nothing was loaded."""
+
+
+class MissingExtra(KeyholeError, ImportError):
+    """A part of Keyhole whose packages are not installed; the message has the line that helps."""

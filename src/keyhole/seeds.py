@@ -1,6 +1,7 @@
 """One root seed, named streams: what is drawn for one purpose never shifts another."""
 
 import numbers
+import zlib
 from typing import TypeAlias
 
 import numpy as np
@@ -18,3 +19,37 @@ def root(seed: Seed) -> np.random.SeedSequence:
     if seed is not None and (not whole or seed < 0):
         raise InvalidValue(f"seed must be a whole number of at least 0, or None, got {seed!r}")
     return np.random.SeedSequence(None if seed is None else int(seed))
+
+
+def child(parent: np.random.SeedSequence, key: int) -> np.random.SeedSequence:
+    """The child of this number, whichever others have been made, and in whatever order."""
+    return np.random.SeedSequence(parent.entropy, spawn_key=(*parent.spawn_key, key))
+
+
+class Streams:
+    """Independent random streams by name, all from one seed.
+
+    Numbers taken from one stream are the same however many are taken at a time, and whatever is
+    taken from the others.
+
+    >>> first, second = Streams(7), Streams(7)
+    >>> (first["context"].random(2).tolist() + first["context"].random(1).tolist()
+    ...     == second["context"].random(3).tolist())
+    True
+    """
+
+    def __init__(self, seed: Seed) -> None:
+        self.seed = root(seed)
+        self._generators: dict[str, np.random.Generator] = {}
+
+    def __getitem__(self, name: str) -> np.random.Generator:
+        if name not in self._generators:
+            own = child(self.seed, zlib.crc32(name.encode()))
+            # SFC64 draws normals a fifth faster than NumPy's default, and is as well tested.
+            self._generators[name] = np.random.Generator(np.random.SFC64(own))
+        return self._generators[name]
+
+
+def streams(seed: "Seed | Streams") -> Streams:
+    """The streams of a seed, or themselves."""
+    return seed if isinstance(seed, Streams) else Streams(seed)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +13,10 @@ from keyhole.bandit.arms import Arm, Arms
 from keyhole.bandit.decision import Decision, Decisions
 from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue
+from keyhole.files import Path
 from keyhole.kernels import Floats
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
-
-Path: TypeAlias = str | os.PathLike[str]
 
 
 class Bandit:
@@ -64,11 +61,7 @@ class Bandit:
             dim=self.dim,
             prior_precision=policy.prior_precision,
         )
-        # A kernel is compiled for each combination of types: keep a policy's numbers to one.
-        optimism, dispersion, epsilon, learned, prior = policy.rule
-        self._rule = kernels.Rule(
-            float(optimism), float(dispersion), float(epsilon), bool(learned), float(prior)
-        )
+        self._rule = kernels.Rule.plain(*policy.rule)
         self._rng = np.random.Generator(np.random.PCG64(seeds.root(seed)))
 
     @property

@@ -6,13 +6,15 @@ The only place where numba is used. Callers use the names below; the rest is the
 from keyhole.kernels.choosing import dispersions, select_rows
 from keyhole.kernels.learning import absorb_many, refresh
 from keyhole.kernels.online import all_usable, choose, learn
-from keyhole.kernels.playing import play
+from keyhole.kernels.playing import Block, Record, play, trial
 from keyhole.kernels.probability import winning_rows
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 __all__ = [
+    "Block",
     "Floats",
     "Ints",
+    "Record",
     "Rule",
     "State",
     "absorb_many",
@@ -23,5 +25,6 @@ __all__ = [
     "play",
     "refresh",
     "select_rows",
+    "trial",
     "winning_rows",
 ]

@@ -1,5 +1,7 @@
 """Playing a block of rounds: choose, see the reward of the chosen arm, learn, again and again."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from keyhole.kernels.choosing import select
@@ -8,39 +10,121 @@ from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 
+class Block(NamedTuple):
+    """T rounds and the numbers that a policy draws in them."""
+
+    observations: Floats  # (T, n_arms, d), or (T, 1, d) for a context that the arms share
+    rewards: Floats  # (T, n_arms)
+    z: Floats  # (T, n_arms)  standard normals
+    uniforms: Floats  # (T, 2)  a coin and a tie-breaker
+
+
+class Record(NamedTuple):
+    """A policy's standing after the rounds of each checkpoint, and what it adds up as it goes."""
+
+    checkpoints: Ints  # (C,)  numbers of rounds, rising
+    regret: Floats  # (C,)
+    latent_regret: Floats  # (C,)
+    optimal: Floats  # (C,)  how many of the rounds' choices were optimal
+    pulls: Floats  # (C, n_arms)
+    error: Floats  # (C, n_arms)  |mean - eta|
+    sums: Floats  # (3,)  regret, latent regret and optimal choices so far
+    counts: Floats  # (n_arms,)  pulls so far
+
+
 @kernel
-def play(
+def play(state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints) -> None:
+    """Play every round of a block, moving `state` along and writing the arms into `chosen`."""
+    location, scale, score = np.empty(owner.size), np.empty(owner.size), np.empty(owner.size)
+    w = np.empty(block.observations.shape[2])
+    for t in range(block.observations.shape[0]):
+        y, z = block.observations[t], block.z[t]
+        coin, tie = block.uniforms[t, 0], block.uniforms[t, 1]
+        k = select(state, rule, owner, y, z, coin, tie, prune, location, scale, score)
+        absorb(state, owner[k], y[min(k, y.shape[0] - 1)], block.rewards[t, k], w)
+        chosen[t] = k
+
+
+@kernel
+def judge(
+    state: State,
+    owner: Ints,
+    values: Floats,
+    latent: Floats,
+    chosen: Ints,
+    eta: Floats,
+    start: int,
+    record: Record,
+) -> None:
+    """Add up what the choices of rounds start + 1, start + 2, ... cost, and note a checkpoint.
+
+    values and latent: (T, n_arms), what each arm was worth to the best observer and to one who
+    sees the context. The last of these rounds may be a checkpoint; none before it is.
+    """
+    n_arms = owner.size
+    for t in range(chosen.size):
+        k = chosen[t]
+        best, best_latent = -np.inf, -np.inf
+        for i in range(n_arms):
+            best = max(best, values[t, i])
+            best_latent = max(best_latent, latent[t, i])
+        # A choice that costs nothing adds nothing: no rounding, so that regret never falls.
+        if values[t, k] < best:
+            record.sums[0] += best - values[t, k]
+        else:
+            record.sums[2] += 1.0
+        if latent[t, k] != best_latent:
+            record.sums[1] += best_latent - latent[t, k]
+        record.counts[k] += 1.0
+
+    c = np.searchsorted(record.checkpoints, start + chosen.size)
+    if c < record.checkpoints.size and record.checkpoints[c] == start + chosen.size:
+        record.regret[c], record.latent_regret[c] = record.sums[0], record.sums[1]
+        record.optimal[c] = record.sums[2]
+        for k in range(n_arms):
+            record.pulls[c, k] = record.counts[k]
+            squared = 0.0
+            for j in range(eta.shape[1]):
+                squared += (state.mean[owner[k], j] - eta[k, j]) ** 2
+            record.error[c, k] = np.sqrt(squared)
+
+
+@kernel
+def trial(
     state: State,
     rule: Rule,
     owner: Ints,
-    observations: Floats,
-    rewards: Floats,
-    z: Floats,
-    uniforms: Floats,
-    prune: bool,
-    chosen: Ints,
+    block: Block,
+    values: Floats,
+    latent: Floats,
+    eta: Floats,
+    start: int,
+    record: Record,
 ) -> None:
-    """Play every round of a block, moving `state` along and writing the arms into `chosen`.
-
-    observations: (T, n_arms, d), or (T, 1, d) for a context that the arms share; rewards and
-    z: (T, n_arms); uniforms: (T, 2), a coin and a tie-breaker a round.
-    """
-    location, scale, score = np.empty(owner.size), np.empty(owner.size), np.empty(owner.size)
-    w = np.empty(observations.shape[2])
-    for t in range(observations.shape[0]):
-        y = observations[t]
-        k = select(
-            state,
-            rule,
-            owner,
-            y,
-            z[t],
-            uniforms[t, 0],
-            uniforms[t, 1],
-            prune,
-            location,
-            scale,
-            score,
+    """Play a block whose first round comes after `start` others, and keep the record."""
+    n = block.rewards.shape[0]
+    chosen = np.empty(n, np.int64)
+    low = 0
+    while low < n:
+        c = np.searchsorted(record.checkpoints, start + low, side="right")
+        high = n
+        if c < record.checkpoints.size:
+            high = min(n, record.checkpoints[c] - start)
+        piece = Block(
+            block.observations[low:high],
+            block.rewards[low:high],
+            block.z[low:high],
+            block.uniforms[low:high],
         )
-        absorb(state, owner[k], y[min(k, y.shape[0] - 1)], rewards[t, k], w)
-        chosen[t] = k
+        play(state, rule, owner, piece, True, chosen[low:high])
+        judge(
+            state,
+            owner,
+            values[low:high],
+            latent[low:high],
+            chosen[low:high],
+            eta,
+            start + low,
+            record,
+        )
+        low = high

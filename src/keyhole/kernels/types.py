@@ -35,3 +35,16 @@ class Rule(NamedTuple):
     epsilon: float  # with this probability an arm is picked uniformly instead
     learned: bool  # the dispersion is the noise scale learned from the state, not the number
     prior_precision: float
+
+    @classmethod
+    def plain(
+        cls,
+        optimism: float,
+        dispersion: float,
+        epsilon: float,
+        learned: bool,
+        prior_precision: float,
+    ) -> "Rule":
+        """The rule in plain floats: a kernel is compiled anew for each combination of types."""
+        numbers = float(optimism), float(dispersion), float(epsilon)
+        return cls(*numbers, bool(learned), float(prior_precision))

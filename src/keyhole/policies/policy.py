@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, Self
 
 from keyhole import checks
 from keyhole.errors import InvalidValue
@@ -34,6 +34,10 @@ class Policy(ABC):
     @abstractmethod
     def rule(self) -> Rule:
         """The policy in numbers, as the kernels take it."""
+
+    def told(self, noise_scale: float) -> Self:  # noqa: ARG002
+        """The policy as it plays in a world of this noise scale, the one thing it may be told."""
+        return self
 
     def __repr__(self) -> str:
         """The class with its own setting, and of the others those that are not the default."""

@@ -1,7 +1,7 @@
 """Thompson sampling, the paper's Algorithms 1 and 2."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 from keyhole import checks
 from keyhole.errors import InvalidValue
@@ -15,25 +15,30 @@ class ThompsonSampling(Policy):
 
     v is the standard deviation of a reward given its observation, the paper's posterior
     dispersion: at least R for its guarantees. "learned" estimates it for each parameter from the
-    rewards, starting from their mean square.
+    rewards, starting from their mean square. "told", for simulations, takes the R of the world
+    that the policy plays in.
 
     >>> import keyhole as kh
     >>> kh.ThompsonSampling(v=0.5, parameters="shared")
     ThompsonSampling(parameters='shared', v=0.5)
     """
 
-    v: float | Literal["learned"] = field(default="learned", kw_only=False)
+    v: float | Literal["learned", "told"] = field(default="learned", kw_only=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.v, str):
-            if self.v != "learned":
-                raise InvalidValue(f"v must be a number or 'learned', got {self.v!r}")
-        else:
+        if not isinstance(self.v, str):
             self._settle("v", checks.number("v", self.v, least=0.0))
+        elif self.v not in ("learned", "told"):
+            raise InvalidValue(f"v must be a number, 'learned' or 'told', got {self.v!r}")
+
+    def told(self, noise_scale: float) -> Self:
+        """With v="told", the policy with this v."""
+        return replace(self, v=noise_scale) if self.v == "told" else self
 
     @property
     def rule(self) -> Rule:
-        learned = self.v == "learned"
+        if self.v == "told":
+            raise InvalidValue("v='told' is for simulations: give a number, or 'learned'")
         dispersion = 0.0 if self.v == "learned" else self.v
-        return Rule(0.0, dispersion, 0.0, learned, self.prior_precision)
+        return Rule(0.0, dispersion, 0.0, self.v == "learned", self.prior_precision)

@@ -1,0 +1,95 @@
+"""Data set in, matplotlib figure out."""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from keyhole.errors import InvalidValue
+from keyhole.summary import over_log_squared, summarize, times_root
+
+# Okabe and Ito's colours, told apart with any kind of colour vision; the yellow is left out, which
+# is too faint for a line on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def regret(runs: xr.Dataset) -> Figure:
+    """Cumulative regret of each policy: mean with a 95% band, and dashed the worst case."""
+    figure, axes = _figure()
+    _curves(axes, runs.regret)
+    return _finished(figure, axes, "regret")
+
+
+def normalized_regret(runs: xr.Dataset) -> Figure:
+    """Regret over (log t)^2 of each policy, from round 10 on: mean, band and worst case."""
+    figure, axes = _figure()
+    curves = over_log_squared(runs.regret)
+    _curves(axes, curves.sel(time=curves.time >= min(10, int(curves.time[-1]))))
+    return _finished(figure, axes, "regret / (log t)$^2$")
+
+
+def estimation_error(runs: xr.Dataset, *, policy: str | None = None) -> Figure:
+    """sqrt(t) |mean - eta| of each arm under one policy (by default the first)."""
+    figure, axes = _figure()
+    chosen = _policy(runs, policy)
+    _curves(axes, times_root(chosen.error), label="arm", worst=False)
+    axes.set_title(str(chosen.policy.values), fontsize="medium")
+    return _finished(figure, axes, r"$\sqrt{t}\ |\hat\eta_i - \eta_i|$")
+
+
+def pulls(runs: xr.Dataset, *, policy: str | None = None) -> Figure:
+    """The share of rounds so far in which each arm was pulled, under one policy."""
+    figure, axes = _figure()
+    chosen = _policy(runs, policy)
+    _curves(axes, chosen.pulls / chosen.time, label="arm", worst=False)
+    axes.set_title(str(chosen.policy.values), fontsize="medium")
+    return _finished(figure, axes, "share of pulls")
+
+
+def _figure() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(7.0, 3.6), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _policy(runs: xr.Dataset, name: str | None) -> xr.Dataset:
+    known = [str(policy) for policy in runs.policy.values]
+    if name is not None and name not in known:
+        raise InvalidValue(
+            f"there is no policy {name!r} in these runs; there is {', '.join(known)}"
+        )
+    return runs.sel(policy=name or known[0])
+
+
+def _curves(axes: Axes, curves: xr.DataArray, *, label: str = "policy", worst: bool = True) -> None:
+    """A line for each value of the dimension `label`, its band, and dashed the worst case."""
+    summary = summarize(curves)
+    time = summary.time.values
+    for i, value in enumerate(summary[label].values):
+        one, colour = summary.sel({label: value}), COLOURS[i % len(COLOURS)]
+        # After seven colours they come round again, dotted.
+        line = "-" if i < len(COLOURS) else ":"
+        name = str(value) if label == "policy" else f"{label} {value + 1}"
+        axes.plot(time, one["mean"], line, color=colour, linewidth=1.6, label=name)
+        axes.fill_between(time, one.low, one.high, color=colour, alpha=0.2, linewidth=0)
+        if worst:
+            axes.plot(time, one.worst, "--", color=colour, linewidth=1.0)
+    if worst:
+        axes.plot([], [], "--", color="0.4", linewidth=1.0, label="worst case")
+    axes.fill_between([], [], [], color="0.4", alpha=0.3, linewidth=0, label="95% band of the mean")
+
+
+def _finished(figure: Figure, axes: Axes, ylabel: str) -> Figure:
+    """Labels, a legend outside the data, and no more ink than needed."""
+    axes.set(xlabel="round", ylabel=ylabel)
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.01)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, color="0.92", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize="small")
+    return figure
+
+
+__all__ = ["estimation_error", "normalized_regret", "pulls", "regret"]

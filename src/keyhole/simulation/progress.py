@@ -1,0 +1,27 @@
+"""A progress bar with the time left, for work that somebody is watching."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+
+@contextlib.contextmanager
+def bar(title: str, total: int, *, show: bool | None) -> Iterator[Callable[[int], None]]:
+    """A function that moves the bar on. By default it is shown when stderr is a terminal."""
+    shown = sys.stderr.isatty() if show is None else show
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    transient = console.is_terminal
+    with Progress(*columns, console=console, disable=not shown, transient=transient) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda amount: progress.update(task, advance=amount)

@@ -1,0 +1,55 @@
+"""Outcomes as one labelled data set."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+
+import numpy as np
+import xarray as xr
+
+from keyhole.simulation.plan import Plan
+from keyhole.simulation.replication import Outcome
+
+CURVE = ("policy", "replication", "time")
+MEANING = {
+    "regret": "cumulative regret against the best observer, who knows eta and sees y",
+    "latent_regret": "cumulative regret against an oracle that sees x: the price of not seeing",
+    "optimal": "share of the rounds so far in which the best observer's arm was chosen",
+    "pulls": "how often each arm was chosen so far",
+    "error": "|mean - eta|, the error of each arm's parameter",
+}
+
+
+def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
+    """The finished replications, in the order of their numbers."""
+    numbers = sorted(outcomes)
+    variables = {}
+    for name, meaning in MEANING.items():
+        stacked = np.stack([outcomes[number][name] for number in numbers], axis=1)
+        axes = (*CURVE, "arm") if stacked.ndim == 4 else CURVE
+        data = stacked.astype(np.int64) if name == "pulls" else stacked
+        variables[name] = (axes, data, {"long_name": meaning})
+    return xr.Dataset(
+        variables,
+        coords={
+            "policy": list(plan.policies),
+            "replication": numbers,
+            "time": plan.checkpoints,
+            "arm": np.arange(plan.world.n_arms),
+        },
+        attrs={**plan.describe(), "versions": json.dumps(versions())},
+    )
+
+
+def versions() -> dict[str, str]:
+    """What a result was made with."""
+    packages = ("keyhole", "numpy", "scipy", "numba", "xarray")
+    return {
+        "python": platform.python_version(),
+        "platform": sys.platform,
+        **{package: version(package) for package in packages},
+    }

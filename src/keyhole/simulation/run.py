@@ -1,0 +1,159 @@
+"""`simulate`: many replications, on every core or a cluster, into one labelled data set."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+
+import xarray as xr
+from threadpoolctl import threadpool_limits
+
+from keyhole import checks, seeds
+from keyhole.errors import InvalidValue
+from keyhole.simulation.plan import Plan, Policies, WorldRecipe
+from keyhole.simulation.progress import bar
+from keyhole.simulation.replication import Outcome, Tick, replicate, replicate_elsewhere
+from keyhole.simulation.results import as_dataset, versions
+from keyhole.simulation.store import Store
+from keyhole.worlds import World
+
+
+class SimulationInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a simulation. `runs` holds what was finished: a data set, or None."""
+
+    def __init__(self, runs: xr.Dataset | None) -> None:
+        done = 0 if runs is None else runs.sizes["replication"]
+        super().__init__(f"interrupted with {done} replications finished")
+        self.runs = runs
+
+
+def simulate(
+    world: World | WorldRecipe,
+    policies: Policies,
+    *,
+    horizon: int,
+    replications: int,
+    seed: seeds.Seed = None,
+    checkpoints: int | Sequence[int] | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> xr.Dataset:
+    """Let policies play the same rounds of a world, and label what comes of it.
+
+    world: a `World`, or a recipe such as `RandomLinearWorld`, from which each replication draws
+    its own. policies: one, several, or a dict of them by name. checkpoints: after how many rounds
+    to look (times, or how many). executor: any `concurrent.futures.Executor`, such as that of a
+    Dask client; by default `workers` threads, one for each core. resume: a folder that keeps
+    finished replications, from which the same call goes on. progress: show a bar (by default if
+    there is a terminal).
+
+    Returns `regret`, `latent_regret` and `optimal` over (policy, replication, time), `pulls` and
+    `error` over (policy, replication, time, arm). It depends on the seed alone, not on how or
+    where the work is done. Ctrl-C raises `SimulationInterrupted`, which carries what is finished.
+
+    >>> import keyhole as kh
+    >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=2, seed=1)
+    >>> policies = [kh.ThompsonSampling(v=world.noise_scale), kh.Uniform()]
+    >>> runs = kh.simulate(world, policies, horizon=500, replications=4, seed=2)
+    >>> dict(runs.sizes)
+    {'policy': 2, 'replication': 4, 'time': 130, 'arm': 3}
+    >>> last = runs.regret.isel(time=-1).mean("replication")
+    >>> bool(last[0] < last[1])
+    True
+    """
+    plan = Plan.of(world, policies, horizon, seed, checkpoints)
+    replications = checks.whole("replications", replications)
+    workers = checks.whole("workers", workers or os.cpu_count() or 1)
+    if resume is not None and seed is None:
+        raise InvalidValue("give a seed to resume: without one, no two simulations are the same")
+    store = None if resume is None else Store(resume, plan, versions()["keyhole"])
+    outcomes = {} if store is None else store.finished(replications)
+    missing = [number for number in range(replications) if number not in outcomes]
+
+    def finish(number: int, outcome: Outcome) -> None:
+        outcomes[number] = outcome
+        if store is not None:
+            store.write(number, outcome)
+
+    title = f"simulating {replications} x {plan.horizon:,} rounds"
+    # One thread of BLAS for each of ours: see `limit_blas`.
+    with (
+        threadpool_limits(limits=1, user_api="blas"),
+        bar(title, replications * plan.horizon, show=progress) as advance,
+    ):
+        advance(len(outcomes) * plan.horizon)
+        try:
+            if executor is None:
+                _on_threads(plan, missing, workers, finish, advance)
+            else:
+                _on_executor(plan, missing, executor, finish, advance)
+        except KeyboardInterrupt:
+            raise SimulationInterrupted(as_dataset(plan, outcomes) if outcomes else None) from None
+    return as_dataset(plan, outcomes)
+
+
+Finish = Callable[[int, Outcome], None]
+
+
+class _StoppedError(Exception):
+    """Raised in a thread whose work is no longer wanted."""
+
+
+def _on_threads(
+    plan: Plan, numbers: list[int], workers: int, finish: Finish, advance: Tick
+) -> None:
+    """Replications on threads of our own, which can be stopped between two blocks."""
+    stop = threading.Event()
+
+    def tick(rounds: int) -> None:
+        advance(rounds)
+        if stop.is_set():
+            raise _StoppedError
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+
+        def halt() -> None:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+        futures = {pool.submit(replicate, plan, number, tick): number for number in numbers}
+        _collect(futures, finish, halt)
+
+
+def _on_executor(
+    plan: Plan, numbers: list[int], executor: Executor, finish: Finish, advance: Tick
+) -> None:
+    """Replications on somebody else's executor, each reported when it is finished."""
+
+    def finish_and_advance(number: int, outcome: Outcome) -> None:
+        finish(number, outcome)
+        advance(plan.horizon)
+
+    def halt() -> None:
+        for future in futures:
+            future.cancel()
+
+    futures = {executor.submit(replicate_elsewhere, plan, number): number for number in numbers}
+    _collect(futures, finish_and_advance, halt)
+
+
+def _collect(futures: dict[Future[Outcome], int], finish: Finish, halt: Callable[[], None]) -> None:
+    """Hand over each outcome as it comes, in whatever order; if one fails, all that are there."""
+    pending = set(futures)
+    try:
+        while pending:
+            # With a limit on the wait, Ctrl-C is heard at once on every platform.
+            done, _ = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+            for future in done:
+                finish(futures[future], future.result())
+                pending.remove(future)
+    except BaseException:
+        halt()
+        for future in pending:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                finish(futures[future], future.result())
+        raise

@@ -1,0 +1,61 @@
+"""Drawing the rounds of a linear world, in bulk, by matrix products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from keyhole.seeds import Streams
+from keyhole.worlds.distributions import draw_of
+from keyhole.worlds.rounds import Floats, Rounds
+
+if TYPE_CHECKING:
+    from keyhole.worlds.linear import LinearWorld
+
+
+def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
+    """Rounds of a world in which everything is normal: y, and then x'mu given y.
+
+    The distribution is that of x, and then y given x, with half the numbers or fewer to draw.
+    """
+    rows = 1 if world.shared_context else world.n_arms
+    y = transform(source["context"].standard_normal((n, rows, world.dim)), world.roots.observation)
+    values = products(y, world.eta)
+    unseen = source["hidden"].standard_normal((n, world.n_arms)) @ world.roots.unseen
+    return rewarded(world, y, values, values + unseen, source)
+
+
+def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
+    """Rounds of any linear world, as the model is written: x, then y = A x + xi."""
+    rows = 1 if world.shared_context else world.n_arms
+    draw_context = draw_of("context_distribution", world.context_distribution)
+    draw_sensing = draw_of("sensing_distribution", world.sensing_distribution)
+    x = draw_context(source["context"], (n, rows, world.context_dim))
+    x = transform(x, world.roots.context)
+    noise = draw_sensing(source["sensing"], (n, rows, world.dim))
+    y = transform(x, world.sensing.T) + transform(noise, world.roots.sensing)
+    return rewarded(world, y, products(y, world.eta), products(x, world.parameters), source)
+
+
+def rewarded(
+    world: LinearWorld, y: Floats, values: Floats, latent: Floats, source: Streams
+) -> Rounds:
+    """The rounds, with the reward's own noise added."""
+    draw = draw_of("reward_distribution", world.reward_distribution)
+    noise = world.reward_scale * draw(source["reward"], latent.shape)
+    return Rounds(observations=y, rewards=latent + noise, values=values, latent=latent)
+
+
+def transform(rows: Floats, matrix: Floats) -> Floats:
+    """Every row times a matrix, as one product: (T, n, d) and (d, e) give (T, n, e)."""
+    flat = rows.reshape(-1, len(matrix)) @ matrix
+    return flat.reshape(*rows.shape[:2], matrix.shape[1])
+
+
+def products(rows: Floats, parameters: Floats) -> Floats:
+    """Each arm's row times its parameter: (T, n_arms or 1, d) and (n_arms, d) give (T, n_arms)."""
+    if rows.shape[1] == 1:
+        return rows[:, 0] @ parameters.T
+    result: Floats = np.einsum("tnd,nd->tn", rows, parameters)
+    return result

@@ -1,0 +1,255 @@
+"""`LinearWorld`: hidden contexts, seen through a noisy linear lens (eq:reward, eq:obmodel).
+
+r_i = x_i' mu_i + e_i, and of x_i only y_i = A x_i + xi_i is seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole import checks
+from keyhole.choice import choice_probabilities, expected_largest
+from keyhole.errors import InvalidValue
+from keyhole.seeds import Seed, Streams, streams
+from keyhole.worlds import drawing
+from keyhole.worlds.covariance import covariance, root
+from keyhole.worlds.distributions import Name, draw_of, is_subgaussian
+from keyhole.worlds.rounds import Floats, Rounds, World
+
+# How many rounds an estimate is made from where no closed form is known.
+TRIALS = 100_000
+
+
+class Roots(NamedTuple):
+    """Square roots of a world's covariances."""
+
+    observation: Floats
+    unseen: Floats
+    context: Floats
+    sensing: Floats
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class LinearWorld(World):
+    """Arms whose hidden contexts are seen through y = A x + noise.
+
+    sensing: A, (dim, context_dim), with dim below, equal to or above context_dim. parameters: mu,
+    (n_arms, context_dim); equal rows make a shared parameter. Covariances may be correlated or
+    singular, and a single number means that multiple of the identity; sensing_covariance=0 with
+    sensing=I is the fully observed bandit. reward_scale: standard deviation of the reward's noise.
+    shared_context: one context for all arms. The distributions, by name, have mean zero and
+    exactly the covariance asked for: normal, uniform, rademacher, truncated-normal, mixture,
+    student-t (heavy tails, outside the paper's assumptions).
+
+    What is derived: `prediction` (D), `eta`, `observation_covariance`, `noise_scale` (R) and its
+    parts, `optimality` (p_i), `best_value`. The linear prediction y'eta is the expectation of
+    the reward given y in a normal world. In others it is still the best linear one, and its error
+    is uncorrelated with y, but not independent of it: a nonlinear observer could do better.
+    """
+
+    sensing: Floats
+    parameters: Floats
+    context_covariance: Floats
+    sensing_covariance: Floats
+    reward_scale: float
+    shared_context: bool
+    context_distribution: Name
+    sensing_distribution: Name
+    reward_distribution: Name
+
+    def __init__(
+        self,
+        *,
+        sensing: ArrayLike,
+        parameters: ArrayLike,
+        context_covariance: ArrayLike = 1.0,
+        sensing_covariance: ArrayLike = 1.0,
+        reward_scale: float = 1.0,
+        shared_context: bool = False,
+        context_distribution: Name = "normal",
+        sensing_distribution: Name = "normal",
+        reward_distribution: Name = "normal",
+    ) -> None:
+        lens = checks.floats("sensing", sensing)
+        mu = checks.floats("parameters", parameters)
+        if lens.ndim != 2 or 0 in lens.shape:
+            raise InvalidValue(f"sensing must be a matrix (dim, context_dim), got {lens.shape}")
+        dim, context_dim = lens.shape
+        if mu.ndim != 2 or mu.shape[1:] != (context_dim,) or not len(mu):
+            raise InvalidValue(
+                f"parameters must have shape (n_arms, {context_dim}), got {mu.shape}"
+            )
+        settled = {
+            "sensing": lens,
+            "parameters": mu,
+            "context_covariance": covariance("context_covariance", context_covariance, context_dim),
+            "sensing_covariance": covariance("sensing_covariance", sensing_covariance, dim),
+            "reward_scale": checks.number("reward_scale", reward_scale, least=0.0),
+            "shared_context": bool(shared_context),
+            "context_distribution": context_distribution,
+            "sensing_distribution": sensing_distribution,
+            "reward_distribution": reward_distribution,
+        }
+        for name, value in settled.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            if name.endswith("distribution"):
+                draw_of(name, str(value))
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def random(cls, *, seed: Seed = None, **settings: Any) -> LinearWorld:
+        """A world with standard normal sensing and parameters; settings as in `RandomLinearWorld`.
+
+        >>> import keyhole as kh
+        >>> world = kh.LinearWorld.random(n_arms=5, context_dim=20, observation_dim=10, seed=1)
+        >>> world.eta.shape
+        (5, 10)
+        """
+        from keyhole.worlds.random_linear import RandomLinearWorld
+
+        return RandomLinearWorld(**settings).draw(seed)
+
+    # -- what follows from it ---------------------------------------------------------------------
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return len(self.parameters)
+
+    @property
+    def dim(self) -> int:
+        """The length of an observation."""
+        return len(self.sensing)
+
+    @property
+    def context_dim(self) -> int:
+        """The length of a hidden context."""
+        return int(self.sensing.shape[1])
+
+    @cached_property
+    def observation_covariance(self) -> Floats:
+        """The covariance of y, A Sx A' + Sxi."""
+        return self.sensing @ self.context_covariance @ self.sensing.T + self.sensing_covariance
+
+    @cached_property
+    def prediction(self) -> Floats:
+        """D = Sx A' (A Sx A' + Sxi)^-1, (context_dim, dim): D y is the best linear guess at x.
+
+        Equal to the paper's (A' Sxi^-1 A + Sx^-1)^-1 A' Sxi^-1 where that exists.
+        """
+        cross = self.context_covariance @ self.sensing.T
+        result: Floats = cross @ np.linalg.pinv(self.observation_covariance, hermitian=True)
+        return result
+
+    @cached_property
+    def eta(self) -> Floats:
+        """eta_i = D' mu_i, (n_arms, dim), all of mu_i that can be learned from y (eq:etai)."""
+        return self.parameters @ self.prediction
+
+    @cached_property
+    def unseen_covariance(self) -> Floats:
+        """The covariance of x'mu - y'eta over arms, (n_arms, n_arms); diagonal for own contexts."""
+        left = self.context_covariance - self.prediction @ self.sensing @ self.context_covariance
+        spread = self.parameters @ left @ self.parameters.T
+        spread = 0.5 * (spread + spread.T)
+        return spread if self.shared_context else np.diag(np.diag(spread).clip(min=0.0))
+
+    @property
+    def r1(self) -> float:
+        """R1, the sub-Gaussian constant of the reward's noise (eq:r1); infinite for student-t."""
+        return self.reward_scale if is_subgaussian(self.reward_distribution) else np.inf
+
+    @property
+    def r2(self) -> float:
+        """R2, the largest standard deviation of x'mu - y'eta over arms (ass:subg).
+
+        In a normal world it is that assumption's smallest constant. In others x'mu - y'eta given
+        y may have fatter tails than a normal of this scale, and the constant may be larger.
+        """
+        return float(np.sqrt(np.diag(self.unseen_covariance).max().clip(min=0.0)))
+
+    @property
+    def noise_scale(self) -> float:
+        """R = sqrt(reward_scale^2 + R2^2): the standard deviation of a reward given y.
+
+        The paper's lower limit for v in a normal world. In others it is the standard deviation of
+        the best linear prediction's error, over all y, and still finite for student-t.
+        """
+        return float(np.hypot(self.reward_scale, self.r2))
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether contexts, sensing noise and reward noise are all normal."""
+        kinds = {self.context_distribution, self.sensing_distribution, self.reward_distribution}
+        return kinds == {"normal"}
+
+    @property
+    def has_independent_normal_values(self) -> bool:
+        """Whether the arms' y'eta are independent normals: integrals over them are then exact."""
+        kinds = {self.context_distribution, self.sensing_distribution}
+        return kinds == {"normal"} and not self.shared_context
+
+    @cached_property
+    def value_scales(self) -> Floats:
+        """The standard deviation of each arm's y'eta."""
+        variance = np.einsum("nd,de,ne->n", self.eta, self.observation_covariance, self.eta)
+        result: Floats = np.sqrt(variance.clip(min=0.0))
+        return result
+
+    @cached_property
+    def optimality(self) -> tuple[Floats, Floats]:
+        """p_i, the probability that arm i is optimal (def:astar), and its standard error.
+
+        Exact (error 0) for independent normal values; otherwise counted over 100,000 rounds.
+        """
+        if self.has_independent_normal_values:
+            exact = choice_probabilities(np.zeros(self.n_arms), self.value_scales)
+            return exact, np.zeros(self.n_arms)
+        values = self.rounds(TRIALS, seed=0).values
+        best = values == values.max(axis=1, keepdims=True)
+        p = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+        return p, np.sqrt(p * (1.0 - p) / TRIALS)
+
+    @cached_property
+    def best_value(self) -> tuple[float, float]:
+        """The expected value of the best arm, E max_i y_i'eta_i, and its standard error."""
+        if self.has_independent_normal_values:
+            return expected_largest(np.zeros(self.n_arms), self.value_scales), 0.0
+        best = self.rounds(TRIALS, seed=0).values.max(axis=1)
+        return float(best.mean()), float(best.std() / np.sqrt(TRIALS))
+
+    @cached_property
+    def roots(self) -> Roots:
+        """The roots of the covariances that rounds are drawn with."""
+        return Roots(
+            observation=root(self.observation_covariance),
+            unseen=root(self.unseen_covariance),
+            context=root(self.context_covariance),
+            sensing=root(self.sensing_covariance),
+        )
+
+    def rounds(self, n: int, seed: Seed | Streams = None) -> Rounds:
+        """The next n rounds of some streams, or the first n of a seed."""
+        make = drawing.normal_rounds if self.is_normal else drawing.drawn_rounds
+        return make(self, checks.whole("n", n, least=0), streams(seed))
+
+    def describe(self) -> dict[str, Any]:
+        """Its sizes and settings, and a digest of its arrays."""
+        settings = {f.name: getattr(self, f.name) for f in fields(self)}
+        arrays = {k: v for k, v in settings.items() if isinstance(v, np.ndarray)}
+        digest = hashlib.sha256(b"".join(arrays[name].tobytes() for name in sorted(arrays)))
+        plain = {k: v for k, v in settings.items() if k not in arrays}
+        sizes = {"context_dim": self.context_dim, "noise_scale": self.noise_scale}
+        return {**super().describe(), **sizes, **plain, "sha256": digest.hexdigest()}
+
+    def __repr__(self) -> str:
+        shared = ", shared context" if self.shared_context else ""
+        sizes = f"{self.n_arms} arms, context_dim={self.context_dim}, dim={self.dim}{shared}"
+        return f"LinearWorld({sizes}, noise_scale={self.noise_scale:.3g})"

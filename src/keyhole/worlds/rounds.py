@@ -1,0 +1,59 @@
+"""A block of rounds, and the world that hands them out."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.seeds import Seed, Streams
+
+Floats = NDArray[np.float64]
+
+
+class Rounds(NamedTuple):
+    """What T rounds hold, whichever arms are going to be chosen."""
+
+    observations: Floats  # (T, n_arms, dim), or (T, 1, dim) where the arms share one
+    rewards: Floats  # (T, n_arms)  what each arm would give
+    values: Floats  # (T, n_arms)  y'eta, what the best observer expects of it
+    latent: Floats  # (T, n_arms)  x'mu, what one who sees x expects; NaN where nobody knows
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+
+class World(ABC):
+    """A source of rounds. A world of your own is a subclass with these five members.
+
+    A policy in it sees `observations` and the reward of the arm that it pulls; the rest of a
+    block serves to judge it.
+    """
+
+    @property
+    @abstractmethod
+    def n_arms(self) -> int:
+        """How many arms there are."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """The length of an observation."""
+
+    @property
+    @abstractmethod
+    def eta(self) -> Floats:
+        """The parameter of the best linear prediction of each arm's reward, (n_arms, dim)."""
+
+    @property
+    @abstractmethod
+    def noise_scale(self) -> float:
+        """R, the standard deviation of a reward given its observation, the largest over arms."""
+
+    @abstractmethod
+    def rounds(self, n: int, seed: Seed | Streams = None) -> Rounds:
+        """The next n rounds of some streams, or the first n of a seed."""
+
+    def describe(self) -> dict[str, Any]:
+        """What a result's attributes say of the world it comes from."""
+        return {"kind": type(self).__name__, "n_arms": self.n_arms, "dim": self.dim}

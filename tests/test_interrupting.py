@@ -1,0 +1,264 @@
+"""A simulation that is stopped: in a real terminal, with a folder to resume from, on a cluster."""
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import keyhole as kh
+from keyhole.simulation import run as module
+from keyhole.simulation.plan import Plan
+from keyhole.simulation.replication import replicate
+
+RECIPE = kh.RandomLinearWorld(n_arms=4, context_dim=3, observation_dim=5)
+POLICIES = {"thompson": kh.ThompsonSampling(v="told"), "greedy": kh.Greedy()}
+
+
+def run(**settings: Any) -> xr.Dataset:
+    usual: dict[str, Any] = {"horizon": 2000, "replications": 6, "seed": 5, "progress": False}
+    return kh.simulate(RECIPE, POLICIES, **{**usual, **settings})
+
+
+# -- resuming from a folder -----------------------------------------------------------------------
+
+
+def test_resuming_does_only_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = run()
+    assert run(resume=tmp_path / "kept", replications=3).identical(
+        expected.isel(replication=range(3))
+    )
+    (tmp_path / "kept" / "replication-000001.npz").unlink()
+    done = []
+
+    def watched(plan: Any, number: int, tick: Any = None) -> Any:
+        done.append(number)
+        return replicate(plan, number, tick)
+
+    monkeypatch.setattr(module, "replicate", watched)
+    assert run(resume=tmp_path / "kept").identical(expected)
+    assert sorted(done) == [1, 3, 4, 5]
+    assert run(resume=tmp_path / "kept").identical(expected)
+    assert len(done) == 4
+
+
+def test_another_simulation_is_not_resumed(tmp_path: Path) -> None:
+    run(resume=tmp_path / "kept", horizon=100)
+    for settings in (
+        {"horizon": 101},
+        {"horizon": 100, "seed": 6},
+        {"horizon": 100, "checkpoints": 3},
+    ):
+        with pytest.raises(kh.InvalidValue, match="differs in"):
+            run(resume=tmp_path / "kept", **settings)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(kh.InvalidValue, match="not empty"):
+        run(resume=tmp_path / "mine")
+
+
+def test_a_damaged_replication_says_what_to_do(tmp_path: Path) -> None:
+    run(resume=tmp_path, horizon=100)
+    path = tmp_path / "replication-000002.npz"
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(kh.FileError, match="delete it"):
+        run(resume=tmp_path, horizon=100)
+
+
+def test_what_was_finished_survives_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error in one replication ends the simulation, and is not swallowed."""
+
+    def fails(plan: Any, number: int, tick: Any = None) -> Any:
+        if number == 4:
+            raise ZeroDivisionError("the fifth one fails")
+        return replicate(plan, number, tick)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "replicate", fails)
+        with pytest.raises(ZeroDivisionError):
+            run(resume=tmp_path, workers=1)
+    kept = {int(path.stem[-6:]) for path in tmp_path.glob("replication-*.npz")}
+    assert {0, 1, 2, 3} <= kept
+    assert 4 not in kept
+    assert run(resume=tmp_path).identical(run())
+
+
+def test_an_interrupt_carries_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = run()
+
+    def interrupted(plan: Any, number: int, tick: Any = None) -> Any:
+        if number == 2:
+            raise KeyboardInterrupt
+        return replicate(plan, number, tick)
+
+    monkeypatch.setattr(module, "replicate", interrupted)
+    with pytest.raises(kh.SimulationInterrupted) as caught:
+        run(workers=1)
+    runs = caught.value.runs
+    assert runs is not None
+    assert {0, 1} <= set(runs.replication.values.tolist())
+    assert 2 not in runs.replication
+    assert runs.identical(expected.sel(replication=runs.replication))
+
+
+# -- Ctrl-C in a real terminal --------------------------------------------------------------------
+
+LONG = """
+import sys, time
+import keyhole as kh
+recipe = kh.RandomLinearWorld(n_arms=4, context_dim=3, observation_dim=5)
+policies = {"thompson": kh.ThompsonSampling(v="told"), "greedy": kh.Greedy()}
+try:
+    kh.simulate(recipe, policies, horizon=60_000, replications=200, seed=5, resume=sys.argv[1])
+except kh.SimulationInterrupted as stopped:
+    print("STOPPED", stopped, "at", time.time(), flush=True)
+"""
+
+
+def test_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
+    """A bar with the time left; Ctrl-C ends it at once; what is on disk is whole and is used."""
+    folder = tmp_path / "kept"
+    main, terminal = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", LONG, str(folder)],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(terminal)
+    deadline = time.monotonic() + 120
+    while len(list(folder.glob("replication-*.npz"))) < 3:
+        assert child.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    pressed = time.time()
+    child.send_signal(signal.SIGINT)
+    shown = b""
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:  # the terminal's end of file
+            break
+        if not part:
+            break
+        shown += part
+    assert child.wait(timeout=30) == 0
+    os.close(main)
+
+    text = shown.decode()
+    assert "simulating 200 x 60,000 rounds" in text
+    assert re.search(r"\d+%", text)
+    assert re.search(r"\d:\d\d:\d\d", text)  # the time left
+    stopped = re.search(r"STOPPED interrupted with (\d+) replications finished at ([\d.]+)", text)
+    assert stopped is not None
+    assert float(stopped[2]) - pressed < 10
+    files = sorted(folder.glob("replication-*.npz"))
+    assert len(files) == int(stopped[1]) >= 3
+    assert not list(folder.glob("*.part"))
+
+    # Going on with only those that are there gives what an uninterrupted run gives.
+    numbers = [int(path.stem.split("-")[1]) for path in files]
+    few = max(numbers[:3]) + 1
+    settings: dict[str, Any] = {"horizon": 60_000, "replications": few}
+    assert run(resume=folder, **settings).identical(run(**settings))
+
+
+# -- a Dask cluster -------------------------------------------------------------------------------
+
+
+def test_a_dask_cluster_that_loses_a_worker() -> None:
+    """Two worker processes, one of them killed in the middle: the same result, complete."""
+    from distributed import Client, LocalCluster
+
+    settings: dict[str, Any] = {"horizon": 20_000, "replications": 40}
+    expected = run(**settings)
+    with (
+        LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,  # type: ignore[no-untyped-call]
+    ):
+        pids = list(client.run(os.getpid).values())
+        assert len(set(pids)) == 2
+        assert os.getpid() not in pids
+        executor = client.get_executor()
+        finished = 0
+        collect = module._collect
+
+        def kill_in_the_middle(futures: Any, finish: Any, halt: Any) -> None:
+            def finish_and_kill(number: int, outcome: Any) -> None:
+                nonlocal finished
+                finish(number, outcome)
+                finished += 1
+                if finished == 5:
+                    os.kill(pids[0], signal.SIGKILL)
+
+            collect(futures, finish_and_kill, halt)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_collect", kill_in_the_middle)
+            runs = run(executor=executor, **settings)
+        after = set(client.run(os.getpid).values())
+        assert pids[0] not in after
+    assert finished == 40
+    assert runs.identical(expected)
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+TEN_MILLION = """
+import resource
+import keyhole as kh
+world = kh.LinearWorld.random(n_arms=2, context_dim=2, observation_dim=2, seed=1)
+runs = kh.simulate(world, kh.ThompsonSampling(v="told"), horizon=10_000_000, replications=1, seed=1)
+assert int(runs.pulls.isel(time=-1).sum()) == 10_000_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_ten_million_rounds_take_less_than_a_gigabyte() -> None:
+    kilobytes = int(subprocess.check_output([sys.executable, "-c", TEN_MILLION], text=True))
+    assert kilobytes < 1_000_000
+
+
+def test_memory_does_not_grow_with_the_horizon() -> None:
+    """What a replication keeps is decided by its checkpoints."""
+    sizes = [
+        sum(int(array.nbytes) for array in replicate(plan, 0).values())
+        for plan in (Plan.of(RECIPE, kh.Greedy(), horizon, 1, 10) for horizon in (100, 10_000))
+    ]
+    assert sizes[0] == sizes[1]
+
+
+def test_nothing_is_shown_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    kh.simulate(RECIPE, kh.Greedy(), horizon=100, replications=2, seed=1)
+    shown = capfd.readouterr()
+    assert shown.out == shown.err == ""
+    kh.simulate(RECIPE, kh.Greedy(), horizon=100, replications=2, seed=1, progress=True)
+    assert "simulating 2 x 100 rounds" in capfd.readouterr().err
+
+
+def test_blas_keeps_its_threads_afterwards() -> None:
+    from threadpoolctl import threadpool_info
+
+    def threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    run(horizon=10)
+    assert threads() == before
+    assert np.prod(before) >= 1

@@ -1,0 +1,356 @@
+"""The simulator: against the textbook, closed forms and theory, and the same wherever it runs."""
+
+import json
+import pickle
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import keyhole as kh
+from keyhole import kernels, seeds
+from keyhole.simulation import replication
+from keyhole.simulation.plan import Plan
+from tests.policies import every_policy
+from tests.textbook import Textbook
+from tests.worlds import WORLDS, linear
+
+WORLD = linear(dim=3)
+RECIPE = kh.RandomLinearWorld(n_arms=4, context_dim=3, observation_dim=5)
+TS = kh.ThompsonSampling(v="told")
+
+
+def run(world: Any = WORLD, policies: Any = TS, **settings: Any) -> xr.Dataset:
+    usual: dict[str, Any] = {"horizon": 300, "replications": 4, "seed": 5, "progress": False}
+    return kh.simulate(world, policies, **{**usual, **settings})
+
+
+def known_v(policy: kh.Policy) -> bool:
+    return getattr(policy, "v", None) != "learned"
+
+
+# -- what it does ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared_context", [False, True])
+@pytest.mark.parametrize("policy", [p for p in every_policy() if known_v(p)], ids=str)
+def test_it_is_the_textbook_on_the_same_rounds(policy: kh.Policy, shared_context: bool) -> None:
+    """Arm for arm, error for error: the textbook draws its vectors along the scalar normals."""
+    world, horizon = linear(shared_context=shared_context), 400
+    runs = run(world, policy, horizon=horizon, replications=1, checkpoints=range(1, horizon + 1))
+
+    source = seeds.Streams(seeds.child(seeds.root(5), 0))
+    rounds = world.rounds(horizon, source)
+    z = source["policy"].standard_normal((horizon, 3))
+    uniforms = source["coin"].random((horizon, 2))
+    book, regret, latent = Textbook(policy, 3, 3), 0.0, 0.0
+    for t in range(horizon):
+        y = np.broadcast_to(rounds.observations[t], (3, 3))
+        directions = [
+            np.linalg.cholesky(np.linalg.inv(book.B[book.parameter(i)])).T @ y[i] for i in range(3)
+        ]
+        normals = np.array([z[t, i] * d / np.linalg.norm(d) for i, d in enumerate(directions)])
+        arm = book.choose(y, normals, *uniforms[t]).arm
+        book.learn(arm, y[arm], rounds.rewards[t, arm])
+        regret += rounds.values[t].max() - rounds.values[t, arm]
+        latent += rounds.latent[t].max() - rounds.latent[t, arm]
+
+        here = runs.isel(policy=0, replication=0, time=t)
+        before = runs.pulls.isel(policy=0, replication=0, time=t - 1).values if t else 0
+        assert (here.pulls.values - before).argmax() == arm
+        np.testing.assert_allclose(here.regret, regret, rtol=1e-9)
+        np.testing.assert_allclose(here.latent_regret, latent, rtol=1e-9)
+    for i in range(3):
+        p = book.parameter(i)
+        error = np.linalg.norm(np.linalg.solve(book.B[p], book.b[p]) - world.eta[i])
+        np.testing.assert_allclose(here.error[i], error, rtol=1e-8)
+
+
+def test_labels_and_attributes() -> None:
+    runs = run(WORLD, [TS, kh.Greedy()])
+    assert runs.regret.dims == runs.latent_regret.dims == ("policy", "replication", "time")
+    assert runs.optimal.dims == ("policy", "replication", "time")
+    assert runs.pulls.dims == runs.error.dims == ("policy", "replication", "time", "arm")
+    assert runs.policy.values.tolist() == ["ThompsonSampling(v='told')", "Greedy()"]
+    assert runs.time.values[-1] == 300
+    assert json.loads(runs.attrs["world"])["kind"] == "LinearWorld"
+    assert json.loads(runs.attrs["policies"])["Greedy()"]["name"] == "Greedy"
+    assert json.loads(runs.attrs["seed"]) == [5, []]
+    assert json.loads(runs.attrs["versions"])["keyhole"] == kh.__version__
+    assert all("long_name" in runs[name].attrs for name in runs.data_vars)
+
+
+def test_invariants() -> None:
+    runs = run(RECIPE, every_policy(), horizon=200)
+    assert (runs.pulls.sum("arm") == runs.time).all()
+    assert (runs.regret.diff("time") >= 0).all()
+    assert (runs.latent_regret.diff("time") >= 0).all()
+    assert ((runs.optimal >= 0) & (runs.optimal <= 1)).all()
+    assert (runs.error > 0).all()
+
+
+def test_netcdf_there_and_back(tmp_path: Path) -> None:
+    runs = run(WORLD, {"thompson": TS, "greedy": kh.Greedy()})
+    runs.to_netcdf(tmp_path / "runs.nc", engine="h5netcdf")
+    assert xr.load_dataset(tmp_path / "runs.nc", engine="h5netcdf").identical(runs)
+
+
+def test_checkpoints() -> None:
+    assert run(checkpoints=3).time.values.tolist() == [100, 200, 300]
+    assert run(checkpoints=[7, 3, 7]).time.values.tolist() == [3, 7, 300]
+    assert run(checkpoints=1000).time.values.tolist() == list(range(1, 301))
+    assert run(horizon=1).time.values.tolist() == [1]
+    fine, coarse = run(checkpoints=range(1, 301)), run(checkpoints=5)
+    assert coarse.drop_attrs().identical(fine.drop_attrs().sel(time=coarse.time))
+
+
+def test_every_policy_sees_the_same_rounds_whoever_else_plays() -> None:
+    together = run(RECIPE, [TS, kh.Greedy(), kh.Uniform()]).drop_attrs()
+    alone = run(RECIPE, kh.Greedy()).drop_attrs()
+    assert together.sel(policy=["Greedy()"]).identical(alone)
+
+
+def test_a_recipe_is_drawn_anew_and_a_world_is_kept() -> None:
+    """With eta known at the start, the first error is |eta| of the world that was drawn."""
+    policy = kh.Uniform(prior_precision=1e40)
+    drawn = run(RECIPE, policy, checkpoints=[1]).error.isel(time=0, policy=0)
+    kept = run(WORLD, policy, checkpoints=[1]).error.isel(time=0, policy=0)
+    np.testing.assert_allclose(kept, np.tile(np.linalg.norm(WORLD.eta, axis=1), (4, 1)))
+    expected = RECIPE.draw(seeds.Streams(seeds.child(seeds.root(5), 2))).eta
+    np.testing.assert_allclose(drawn[2], np.linalg.norm(expected, axis=1))
+    assert len(np.unique(drawn.values)) == drawn.size
+
+
+def test_v_is_told_for_each_world() -> None:
+    first = RECIPE.draw(seeds.Streams(seeds.child(seeds.root(5), 0)))
+    told = run(RECIPE, {"x": TS}, replications=1)
+    given = run(RECIPE, {"x": kh.ThompsonSampling(v=first.noise_scale)}, replications=1)
+    assert told.drop_attrs().identical(given.drop_attrs())
+    with pytest.raises(kh.InvalidValue, match="told"):
+        kh.Bandit(TS, arms=2, dim=2)
+
+
+@pytest.mark.parametrize("policy", every_policy(), ids=str)
+def test_decisions_depend_on_nothing_hidden(policy: kh.Policy) -> None:
+    """Values, latent values, eta and the rewards of arms not pulled: other numbers, same arms."""
+    rng, n, d, rounds = np.random.default_rng(4), 3, 2, 300
+    y, rewards = rng.standard_normal((rounds, n, d)), rng.standard_normal((rounds, n))
+    z, uniforms = rng.standard_normal((rounds, n)), rng.random((rounds, 2))
+
+    def pulls(rewards: np.ndarray, hidden: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        plan = Plan.of(linear(dim=d), policy, rounds, 1, range(1, rounds + 1))
+        player = replication.Player(policy, linear(dim=d), plan.checkpoints)
+        block = kernels.Block(y, rewards, z, uniforms)
+        kernels.trial(
+            player.posterior.state,
+            player.rule,
+            player.owner,
+            block,
+            hidden,
+            -hidden,
+            eta,
+            0,
+            player.record,
+        )
+        arms: np.ndarray = np.diff(player.record.pulls, axis=0, prepend=0.0).argmax(axis=1)
+        return arms
+
+    arms = pulls(rewards, np.zeros((rounds, n)), np.zeros((n, d)))
+    other = rng.standard_normal((rounds, n))
+    pulled = np.arange(n) == arms[:, None]
+    disguised = np.where(pulled, rewards, other)
+    hidden = rng.standard_normal((rounds, n))
+    np.testing.assert_array_equal(pulls(disguised, hidden, np.ones((n, d))), arms)
+    # The negative control: the rewards that were seen do matter (but not to Uniform).
+    changed = pulls(np.where(pulled, other, rewards), hidden, np.ones((n, d)))
+    assert np.array_equal(changed, arms) == isinstance(policy, kh.Uniform)
+
+
+# -- the same however and wherever ----------------------------------------------------------------
+
+
+class Backwards(ThreadPoolExecutor):
+    """An executor whose work ends in the opposite order."""
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=1)
+        self.kept: list[tuple[Any, ...]] = []
+        self.futures: list[Future[Any]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **_: Any) -> Future[Any]:
+        self.kept.append((fn, args))
+        self.futures.append(Future())
+        if len(self.kept) == 4:
+            for future, (work, given) in reversed(list(zip(self.futures, self.kept, strict=True))):
+                future.set_result(work(*given))
+        return self.futures[-1]
+
+
+def test_the_result_depends_on_the_seed_alone() -> None:
+    expected = run(RECIPE, [TS, kh.LinUCB()])
+    assert run(RECIPE, [TS, kh.LinUCB()]).identical(expected)
+    for workers in (1, 2, 3):
+        assert run(RECIPE, [TS, kh.LinUCB()], workers=workers).identical(expected)
+    assert run(RECIPE, [TS, kh.LinUCB()], executor=Backwards()).identical(expected)
+    with ThreadPoolExecutor(2) as threads:
+        assert run(RECIPE, [TS, kh.LinUCB()], executor=threads).identical(expected)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        assert run(RECIPE, [TS, kh.LinUCB()], executor=processes).identical(expected)
+    assert not run(RECIPE, [TS, kh.LinUCB()], seed=6).identical(expected)
+    more = run(RECIPE, [TS, kh.LinUCB()], replications=6)
+    assert more.isel(replication=slice(4)).identical(expected)
+
+
+def test_the_block_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same arms in any blocks; sums to rounding, since products of other sizes may differ."""
+    expected = run(RECIPE, horizon=1000)
+    for floats in (20 * 17, 20 * 100, 20 * 333):
+        monkeypatch.setattr(replication, "BLOCK_FLOATS", floats)
+        other = run(RECIPE, horizon=1000)
+        np.testing.assert_array_equal(other.pulls, expected.pulls)
+        xr.testing.assert_allclose(other, expected, rtol=1e-10)
+
+
+def test_a_plan_travels() -> None:
+    plan = Plan.of(RECIPE, TS, 100, 1, None)
+    twin = pickle.loads(pickle.dumps(plan))
+    here, there = replication.replicate(plan, 3), replication.replicate(twin, 3)
+    for name, array in here.items():
+        np.testing.assert_array_equal(array, there[name])
+
+
+# -- closed forms and theory ----------------------------------------------------------------------
+
+
+def test_first_round_regret_in_closed_form() -> None:
+    """The first choice of Greedy is blind: its regret is E max y'eta on average, in 4 errors."""
+    runs = run(WORLD, [kh.Greedy(), kh.Uniform()], horizon=1, replications=4000)
+    first = runs.regret.isel(time=0)
+    error = first.std("replication") / np.sqrt(4000)
+    assert (abs(first.mean("replication") - WORLD.best_value[0]) <= 4 * error).all()
+
+
+def test_uniform_play_has_linear_regret_and_known_pulls() -> None:
+    runs = run(WORLD, kh.Uniform(), horizon=500, replications=200).isel(policy=0, time=-1)
+    per_round = runs.regret / 500
+    error = per_round.std() / np.sqrt(200)
+    assert abs(per_round.mean() - WORLD.best_value[0]) <= 4 * error
+    assert (abs(runs.pulls.mean("replication") - 500 / 3) <= 4 * np.sqrt(500 * 2 / 9 / 200)).all()
+    p, _ = WORLD.optimality
+    assert abs(runs.optimal.mean() - 1 / 3) <= 4 * np.sqrt(1 / 3 * 2 / 3 / (500 * 200))
+    assert p.max() > 1 / 3 + 0.01  # so that a policy that knew would do better
+
+
+def test_estimation_error_of_least_squares() -> None:
+    """Under Uniform play n |mean - eta|^2 goes to sigma_i^2 trace(Sy^-1), up to 1/n."""
+    horizon = 6000
+    runs = run(WORLD, kh.Uniform(), horizon=horizon, replications=200).isel(policy=0, time=-1)
+    scaled = runs.pulls * runs.error**2
+    variance = WORLD.reward_scale**2 + np.diag(WORLD.unseen_covariance)
+    expected = variance * np.trace(np.linalg.inv(WORLD.observation_covariance))
+    error = scaled.std("replication") / np.sqrt(200)
+    assert (abs(scaled.mean("replication") - expected) <= 4 * error + 10 * expected / 2000).all()
+
+
+def slopes(curve: xr.DataArray) -> tuple[float, float]:
+    """Mean and standard error, over replications, of a straight line's slope in the last half."""
+    half = curve.sel(time=curve.time > curve.time[-1] / 2)
+    t = half.time - half.time.mean()
+    each = (half * t).sum("time") / (t**2).sum("time")
+    return float(each.mean()), float(each.std(ddof=1) / np.sqrt(each.size))
+
+
+@pytest.fixture(scope="module")
+def many_arms() -> xr.Dataset:
+    recipe = kh.RandomLinearWorld(n_arms=20, context_dim=10, observation_dim=10)
+    policies = {"thompson": TS, "greedy": kh.Greedy(), "uniform": kh.Uniform()}
+    return run(recipe, policies, horizon=10_000, replications=50, checkpoints=100)
+
+
+def test_thompson_samplings_regret_over_log_squared_flattens(many_arms: xr.Dataset) -> None:
+    """Its slope over the last half is not above zero by four standard errors. Uniform's is."""
+    curves = kh.summary.over_log_squared(many_arms.regret)
+    slope, error = slopes(curves.sel(policy="thompson"))
+    assert slope <= 4 * error
+    control, error = slopes(curves.sel(policy="uniform"))
+    assert control > 4 * error
+
+
+def misfit(curve: xr.DataArray, shape: np.ndarray) -> float:
+    """The sum of squares that the best a + b shape leaves."""
+    design = np.stack([np.ones(shape.size), shape], axis=1)
+    return float(np.linalg.lstsq(design, curve.values, rcond=None)[1][0])
+
+
+def line_over_log(curve: xr.DataArray) -> float:
+    """Below 1 if the curve is more like a line, above if it is more like (log t)^2."""
+    t = curve.time.values.astype(float)
+    return misfit(curve, t) / misfit(curve, np.log(t) ** 2)
+
+
+def test_greedys_worst_case_is_linear_at_twenty_arms(many_arms: xr.Dataset) -> None:
+    """Its worst curve is a line rather than (log t)^2, by more than a factor of two in squared
+    misfit, Thompson sampling's the reverse; and it still grows more than twice as fast."""
+    worst = many_arms.regret.max("replication")
+    greedy, thompson = worst.sel(policy="greedy"), worst.sel(policy="thompson")
+    assert line_over_log(greedy) < 1 / 2
+    assert line_over_log(thompson) > 2
+    growth = worst.isel(time=-1) - worst.isel(time=49)
+    assert growth.sel(policy="greedy") > 2 * growth.sel(policy="thompson")
+
+
+def test_greedys_worst_case_is_not_yet_linear_at_ten_arms() -> None:
+    """The negative control of the test above."""
+    recipe = kh.RandomLinearWorld(n_arms=10, context_dim=10, observation_dim=10)
+    runs = run(recipe, kh.Greedy(), horizon=10_000, replications=50, checkpoints=100)
+    assert line_over_log(runs.regret.max("replication").isel(policy=0)) > 2
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_world_can_be_played(name: str) -> None:
+    runs = run(WORLDS[name], [TS, kh.ThompsonSampling()], horizon=100, replications=2)
+    assert np.isfinite(runs.regret).all()
+    assert np.isfinite(runs.error).all()
+
+
+# -- guards ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"world": "linear"}, "world"),
+        ({"policies": []}, "at least one policy"),
+        ({"policies": ["greedy"]}, "policies"),
+        ({"policies": [kh.Greedy(), kh.Greedy()]}, "the same"),
+        ({"policies": {1: kh.Greedy()}}, "by name"),
+        ({"horizon": 0}, "horizon"),
+        ({"horizon": 10.0}, "horizon"),
+        ({"replications": 0}, "replications"),
+        ({"seed": -1}, "seed"),
+        ({"workers": -1}, "workers"),
+        ({"checkpoints": 0}, "checkpoints"),
+        ({"checkpoints": []}, "checkpoints"),
+        ({"checkpoints": [0]}, "checkpoints"),
+        ({"checkpoints": [301]}, "checkpoints"),
+        ({"checkpoints": [1.5]}, "checkpoints"),
+        ({"checkpoints": "all"}, "checkpoints"),
+        ({"resume": "somewhere", "seed": None}, "seed"),
+    ],
+)
+def test_bad_settings_are_refused_before_any_work(
+    settings: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def work(*_: Any) -> None:
+        raise AssertionError("work has started")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(replication, "replicate", work)
+    monkeypatch.setattr("keyhole.simulation.run.replicate", work)
+    with pytest.raises(kh.InvalidValue, match=message):
+        run(**settings)
+    assert list(tmp_path.iterdir()) == []
