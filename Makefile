@@ -22,6 +22,7 @@ demo: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/textbook.py
+	$(VENV)/bin/python benchmarks/simulation.py
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -39,7 +39,7 @@ def main() -> None:
             )
 
     print(f"\n{bandit}")
-    print("treated:", ", ".join(f"{arm} {n}" for arm, n in bandit.pulls.items()))
+    print("treated:", ", ".join(f"{arm} {n}" for arm, n in bandit.counts.items()))
     print("noise of an outcome given a record:", bandit.posterior.noise_scale().round(2))
     for way, total in earned.items():
         print(f"mean outcome {way}: {total / 3000:.2f}")

@@ -1,9 +1,12 @@
 """The online object: arms by name, late rewards, batches, merging."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import keyhole as kh
+from keyhole.bandit.arms import Arms
 
 POLICY = kh.ThompsonSampling(v=1.0)
 
@@ -116,7 +119,7 @@ def test_arms_come_and_go() -> None:
     known = bandit.posterior.mean[1].copy()
     bandit.add_arms(["C", "D"])
     assert list(bandit.arms) == ["A", "B", "C", "D"]
-    assert bandit.pulls == {"A": 0, "B": 30, "C": 0, "D": 0}
+    assert bandit.counts == {"A": 0, "B": 30, "C": 0, "D": 0}
     late = bandit.choose(y[0], among=["A"])
     bandit.remove_arms(["A", "C"])
     assert list(bandit.arms) == ["B", "D"]
@@ -133,7 +136,7 @@ def test_arms_of_a_shared_parameter_come_and_go() -> None:
     bandit.add_arms(["C"])
     bandit.remove_arms(["A"])
     assert bandit.arms == ("B", "C")
-    assert bandit.pulls == {"B": 1, "C": 1}
+    assert bandit.counts == {"B": 1, "C": 1}
 
 
 @pytest.mark.parametrize("parameters", ["per-arm", "shared"])
@@ -161,7 +164,7 @@ def test_merging_brings_new_arms_along() -> None:
         bandit.learn_many([kh.Decision(arm="B", observation=row) for row in y], rewards)
     right.learn(kh.Decision(arm="C", observation=y[0]), 1.0)
     left.merge(right)
-    assert left.pulls == {"A": 0, "B": 40, "C": 1}
+    assert left.counts == {"A": 0, "B": 40, "C": 1}
 
 
 def test_merging_workers_that_started_from_one_file(tmp_path: object) -> None:
@@ -177,6 +180,78 @@ def test_merging_workers_that_started_from_one_file(tmp_path: object) -> None:
     whole = kh.Bandit(POLICY, arms=2, dim=3)
     whole.learn_many(log, rewards)
     same(one, whole)
+
+
+def test_yes_and_no_are_one_and_zero() -> None:
+    """Clicks: True and False, one at a time or many, NumPy's or Python's."""
+    decision = kh.Decision(arm=0, observation=[1.0, 2.0, 3.0])
+    bandits = [kh.Bandit(POLICY, arms=1, dim=3) for _ in range(3)]
+    bandits[0].learn(decision, 1.0)
+    bandits[1].learn(decision, bool(np.True_))
+    bandits[2].learn_many([decision], [True])
+    for bandit in bandits[1:]:
+        same(bandit, bandits[0])
+
+
+def test_records_of_a_later_version_still_make_a_decision() -> None:
+    decision = kh.Decision(arm=0, observation=[1.0])
+    assert kh.Decision.from_dict({**decision.to_dict(), "experiment": "x"}) == decision
+    assert kh.Decision.from_dict({"arm": 0, "observation": [1.0]}) == decision
+
+
+def test_the_score_of_an_arm_picked_by_the_coin_is_its_own() -> None:
+    """With and without probabilities, for every policy that tosses one."""
+    y = np.array([1.0, 2.0, 3.0])
+    for policy in (kh.Uniform(), kh.EpsilonGreedy(0.5)):
+        for probabilities in (True, False):
+            bandit = kh.Bandit(policy, arms=4, dim=3, seed=1, probabilities=probabilities)
+            for arm in range(4):
+                bandit.learn(kh.Decision(arm=arm, observation=y), float(arm))
+            for _ in range(50):
+                decision = bandit.choose(y)
+                mean = bandit.posterior.mean[int(decision.arm)]
+                assert decision.score == pytest.approx(y @ mean, rel=1e-12)
+
+
+def test_one_of_many_decisions_costs_one_integral(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, exact = [], kh.choice_probabilities
+
+    def counted(location: np.ndarray, scale: np.ndarray, **settings: float) -> np.ndarray:
+        sizes.append(location.shape)
+        return exact(location, scale, **settings)
+
+    monkeypatch.setattr("keyhole.bandit.decision.choice_probabilities", counted)
+    decisions = kh.Bandit(POLICY, arms=3, dim=3, seed=1).choose_many(np.ones((500, 3)))
+    third = decisions[3].probability
+    assert sizes == [(3,)]
+    assert decisions.probabilities is not None
+    assert third == pytest.approx(decisions.probabilities[3], abs=1e-15)
+
+
+def test_arms_among_others_keep_their_parameters() -> None:
+    arms = Arms(["A", "B", "C"], shared=False)
+    assert arms.among(["C", "A"]).parameter("C") == arms.parameter("C") == 2
+    assert Arms(["A", "B"], shared=True).among(["B"]).parameter("B") == 0
+
+
+def test_every_decision_can_be_written_down_and_read_again() -> None:
+    """Also those whose probability is 1 to rounding, and those of extreme observations."""
+    rng = np.random.default_rng(0)
+    bandit = kh.Bandit(kh.ThompsonSampling(0.1), arms=3, dim=2, seed=0)
+    bandit.learn_many(bandit.choose_many(rng.standard_normal((50, 2))), rng.standard_normal(50))
+    for decision in bandit.choose_many(rng.standard_normal((500, 2))):
+        assert kh.Decision.from_dict(decision.to_dict()) == decision
+    for size in (9e49, 1e-300):
+        decision = bandit.choose(np.full(2, size))
+        assert kh.Decision.from_dict(decision.to_dict()) == decision
+
+
+def test_any_iterable_of_decisions_will_do() -> None:
+    bandit = kh.Bandit(POLICY, arms=1, dim=1)
+    bandit.learn_many((kh.Decision(arm=0, observation=[1.0]) for _ in range(3)), [1, 2, 3])
+    assert bandit.counts == {0: 3}
+    three: Any = np.int64(3)
+    assert kh.Bandit(POLICY, arms=three, dim=three).arms == (0, 1, 2)
 
 
 def test_what_a_person_sees() -> None:

@@ -28,6 +28,13 @@ DECISION = kh.Decision(arm="A", observation=GOOD)
 OTHER = kh.Bandit(kh.Greedy(), arms=["A"], dim=2)
 WIDER = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A"], dim=3)
 
+MORE, AHEAD = bandit_of(), bandit_of()
+MORE.add_arms(["D"])
+AHEAD.learn(DECISION, 1.0)
+ASIDE = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A", "B", "C"], dim=2, seed=1)
+for letter in "ABC":
+    ASIDE.learn(kh.Decision(arm=letter, observation=[9.0, -2.0]), 1.0)
+
 BAD: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
     "NaN": ("choose", ([NAN, 1.0],), {}, "nan at 0"),
     "NaN in an array": ("choose", (np.array([1.0, NAN]),), {}, "nan at 1"),
@@ -59,13 +66,17 @@ BAD: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
     "reward too large": ("learn", (DECISION, 1e60), {}, "reward"),
     "text reward": ("learn", (DECISION, "1"), {}, "reward"),
     "no reward": ("learn", (DECISION, None), {}, "reward"),
-    "a yes for a reward": ("learn", (DECISION, True), {}, "reward"),
     "array reward": ("learn", (DECISION, np.ones(2)), {}, "reward"),
     "unknown arm": ("learn", (kh.Decision(arm="Z", observation=GOOD), 1.0), {}, "'Z'.*'A', 'B'"),
     "wrong size": ("learn", (kh.Decision(arm="A", observation=[1.0]), 1.0), {}, r"\(1,\)"),
+    "far too large a reward": ("learn", (DECISION, 10**400), {}, "reward"),
+    "a time for a reward": ("learn", (DECISION, np.timedelta64(1, "s")), {}, "reward"),
+    "many: nothing": ("learn_many", (None, [1.0]), {}, "Decision"),
+    "merging from a number": ("merge", (bandit_of(),), {"base": 3}, "Bandit"),
+    "adding bytes": ("add_arms", (b"DE",), {}, "list of names"),
     "not a decision": ("learn", ("A", 1.0), {}, "Decision"),
     "many: bad reward": ("learn_many", ([DECISION, DECISION], [1.0, NAN]), {}, "rewards"),
-    "many: few rewards": ("learn_many", ([DECISION, DECISION], [1.0]), {}, "rewards"),
+    "many: few rewards": ("learn_many", ([DECISION, DECISION], [1.0]), {}, "2 decisions"),
     "many: unknown arm": (
         "learn_many",
         ([DECISION, kh.Decision(arm="Z", observation=GOOD)], [1.0, 1.0]),
@@ -89,6 +100,9 @@ BAD: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
     "merging another policy": ("merge", (OTHER,), {}, "policy"),
     "merging another dim": ("merge", (WIDER,), {}, "dim"),
     "merging from another base": ("merge", (bandit_of(),), {"base": OTHER}, "policy"),
+    "merging from a base with more arms": ("merge", (bandit_of(),), {"base": MORE}, "every arm"),
+    "merging from a base that has learned more": ("merge", (bandit_of(),), {"base": AHEAD}, "base"),
+    "merging from a base with other data": ("merge", (bandit_of(),), {"base": ASIDE}, "base"),
     "merging with nobody": ("merge", (None,), {}, "Bandit"),
 }
 
@@ -154,7 +168,7 @@ def test_nonsense_settings(settings: dict[str, Any], message: str) -> None:
     ("record", "message"),
     [
         ({"arm": "A"}, "keys"),
-        ({"arm": "A", "probability": 0.5, "score": 1.0, "observation": [1.0], "x": 1}, "keys"),
+        ({"observation": [1.0]}, "keys"),
         ({"arm": "A", "probability": 1.5, "score": 1.0, "observation": [1.0]}, "probability"),
         ({"arm": "A", "probability": NAN, "score": 1.0, "observation": [1.0]}, "probability"),
         ({"arm": None, "probability": 0.5, "score": 1.0, "observation": [1.0]}, "name"),

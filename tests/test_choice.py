@@ -121,6 +121,34 @@ def test_two_narrow_scores_beside_a_wide_one_still_compete() -> None:
         assert p[2] == pytest.approx(ndtr(0.2), abs=2 * narrow)
 
 
+def test_scores_narrower_than_the_rounding_of_their_location() -> None:
+    np.testing.assert_allclose(
+        kh.choice_probabilities([2e7, 1e7], [1e-10, 0.05]), [1, 0], atol=1e-12
+    )
+    np.testing.assert_allclose(kh.choice_probabilities([1.0, 1.0], [1e-18, 0.0]), 0.5, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-308, 1e-300, 1e-160, 1e160, 1e298])
+def test_scores_of_any_size(size: float) -> None:
+    """From the smallest number there is."""
+    p = kh.choice_probabilities([0.0, 0.0, 0.0], [size, size, size])
+    np.testing.assert_allclose(p, 1 / 3, atol=1e-12)
+
+
+def test_no_probability_is_above_one() -> None:
+    rng = np.random.default_rng(3)
+    p = kh.choice_probabilities(4 * rng.standard_normal((2000, 3)), np.ones((2000, 3)))
+    assert (p <= 1.0).all()
+    assert (p == 1.0).any()
+
+
+def test_a_case_in_which_only_the_halves_tell() -> None:
+    """Totals agree with the growth of the product here while the single integrals are off."""
+    location, scale = [-0.46123239, 3.62312743], [0.02827329, 0.6392894]
+    p = kh.choice_probabilities(location, scale)
+    assert p[0] == pytest.approx(two_arms(location, scale), abs=1e-14)
+
+
 def test_small_probabilities_keep_their_digits() -> None:
     p = kh.choice_probabilities([0.0, 9.0], [1.0, 1.0])
     assert p[0] == pytest.approx(float(ndtr(-9 / np.sqrt(2))), rel=1e-9)

@@ -1,5 +1,7 @@
 """Pruning changes nothing, and ties are broken alike."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -61,10 +63,9 @@ def test_pruning_spares_most_of_the_work() -> None:
         posterior.learn(2, y[0], -5.0)
     posterior.state.covariance[1:] = np.nan
     law, z = np.empty((3, 3)), np.array([0.5, 1.0, 1.0])
-    rule = kh.ThompsonSampling(v=1.0).rule
-    state = posterior.state
-    assert kernels.choose(*state, *rule, owner, y, z, 0.5, 0.5, True, law) == 0
-    kernels.choose(*state, *rule, owner, y, z, 0.5, 0.5, False, law)
+    numbers: tuple[Any, ...] = (*kh.ThompsonSampling(v=1.0).rule, *posterior.state)
+    assert kernels.choose(owner, y, z, 0.5, 0.5, True, law, *numbers) == 0
+    kernels.choose(owner, y, z, 0.5, 0.5, False, law, *numbers)
     assert np.isnan(law[2]).any()
 
 

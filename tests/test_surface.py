@@ -3,10 +3,13 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numba
 import pytest
 
 import keyhole as kh
+from keyhole.kernels import jit
 
 PUBLIC = [
     "Bandit",
@@ -24,6 +27,7 @@ PUBLIC = [
     "Posterior",
     "RandomLinearWorld",
     "Rounds",
+    "Rule",
     "SimulationInterrupted",
     "ThompsonSampling",
     "Uniform",
@@ -87,3 +91,16 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="simulat_"):
         kh.simulat_  # noqa: B018
     assert set(kh.__all__) <= set(dir(kh))
+
+
+def test_it_works_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read-only installation with no home: kernels are then compiled in every process."""
+    njit = numba.njit
+
+    def nowhere(*, cache: bool, **options: Any) -> Any:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(numba, "njit", nowhere)
+    assert jit.kernel(lambda x: x + 1)(41) == 42

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from keyhole.bandit import Bandit, Decision, Decisions
 from keyhole.choice import choice_probabilities
 from keyhole.errors import FileError, InvalidValue, KeyholeError, MissingExtra, UnknownArm
+from keyhole.kernels import Rule
 from keyhole.policies import EpsilonGreedy, Greedy, LinUCB, Policy, ThompsonSampling, Uniform
 from keyhole.posterior import Posterior
 from keyhole.worlds import LinearWorld, RandomLinearWorld, Rounds, World
@@ -32,6 +33,7 @@ __all__ = [
     "Posterior",
     "RandomLinearWorld",
     "Rounds",
+    "Rule",
     "SimulationInterrupted",
     "ThompsonSampling",
     "Uniform",

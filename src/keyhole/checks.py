@@ -11,8 +11,8 @@ from keyhole.errors import InvalidValue
 LARGEST = 1e50
 
 
-def floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """A fresh float64 array of numbers, none of them NaN, infinite or beyond `LARGEST`."""
+def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.float64]:
+    """A fresh float64 array of numbers, none of them NaN, infinite or beyond `most`."""
     try:
         given = np.asarray(value)
     except ValueError:
@@ -24,11 +24,11 @@ def floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
     if np.ma.is_masked(value):
         raise InvalidValue(f"{name} has masked entries; every entry must be a number")
     array = np.array(given, dtype=np.float64, order="C")
-    usable = np.abs(array) <= LARGEST
+    usable = np.abs(array) <= most
     if not usable.all():
         place = tuple(int(i) for i in np.argwhere(~usable)[0])
         at = f" at {place if len(place) > 1 else place[0]}" if place else ""
-        raise InvalidValue(f"{name} must be finite and at most {LARGEST:g}, got {array[place]}{at}")
+        raise InvalidValue(f"{name} must be finite and at most {most:g}, got {array[place]}{at}")
     return array
 
 
@@ -41,14 +41,23 @@ def number(
     most: float = LARGEST,
 ) -> float:
     """A plain float: above `above`, at least `least`, at most `most`."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+    odd = isinstance(value, bool | np.bool_ | np.timedelta64)
+    if odd or not isinstance(value, numbers.Real):
         raise InvalidValue(f"{name} must be a number, got {value!r}")
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:
+        raise InvalidValue(f"{name} must be at most {most:g}, got a far larger number") from None
     if above is not None and not result > above:
         raise InvalidValue(f"{name} must be above {above:g}, got {value!r}")
     if not least <= result <= most:
         raise InvalidValue(f"{name} must be from {least:g} to {most:g}, got {value!r}")
     return result
+
+
+def positive(name: str, value: object) -> float:
+    """A plain float above 0, and not so small that its inverse could overflow."""
+    return number(name, value, above=0.0, least=1.0 / LARGEST)
 
 
 def whole(name: str, value: object, *, least: int = 1) -> int:

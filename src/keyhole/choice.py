@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import quad
-from scipy.special import ndtr
 
 from keyhole import checks, kernels
 from keyhole.errors import InvalidValue
 
+# Scores are products of numbers that may each be as large as `checks.LARGEST`.
+EXTREME = 1e300
 # Two panels of 16 nodes resolve a normal density over its standard deviation to the last digit.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -34,7 +34,8 @@ def choice_probabilities(
     >>> kh.choice_probabilities([2.0, 2.0, 1.0], [0.0, 0.0, 0.0], epsilon=0.3).round(6).tolist()
     [0.45, 0.45, 0.1]
     """
-    location, scale = checks.floats("location", location), checks.floats("scale", scale)
+    location = checks.floats("location", location, most=EXTREME)
+    scale = checks.floats("scale", scale, most=EXTREME)
     epsilon = checks.number("epsilon", epsilon, least=0.0, most=1.0)
     if location.shape != scale.shape or location.ndim == 0 or location.shape[-1] == 0:
         raise InvalidValue(
@@ -47,7 +48,9 @@ def choice_probabilities(
     rows = kernels.winning_rows(
         location.reshape(-1, n_arms), scale.reshape(-1, n_arms), NODES, WEIGHTS
     )
-    mixed: NDArray[np.float64] = (1.0 - epsilon) * rows.reshape(location.shape) + epsilon / n_arms
+    # The integrals are exact to rounding, which may end a little above 1.
+    exact = rows.reshape(location.shape).clip(0.0, 1.0)
+    mixed: NDArray[np.float64] = (1.0 - epsilon) * exact + epsilon / n_arms
     return mixed
 
 
@@ -61,6 +64,10 @@ def expected_largest(location: ArrayLike, scale: ArrayLike) -> float:
     >>> round(expected_largest([0.0, 0.0], [1.0, 1.0]) * sqrt(pi), 9)
     1.0
     """
+    # Imported here, where few come by: it would double the time that importing keyhole takes.
+    from scipy.integrate import quad
+    from scipy.special import ndtr
+
     location, scale = checks.floats("location", location), checks.floats("scale", scale)
     if (scale < 0).any() or location.shape != scale.shape or location.ndim != 1:
         raise InvalidValue("location and scale need a number for each arm, scales at least 0")

@@ -15,6 +15,18 @@ from keyhole.errors import FileError
 
 Path: TypeAlias = str | os.PathLike[str]
 
+# What reading a damaged zip file has been seen to raise, a flipped bit at a time.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    KeyError,
+)
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
@@ -44,12 +56,15 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an npz file, every checksum looked at and no pickle ever opened."""
-    try:
-        with open(path, "rb") as handle, zipfile.ZipFile(handle) as archive:
-            if (damaged := archive.testzip()) is not None:
-                raise FileError(f"{path}: {damaged} is damaged")
+    with open(path, "rb") as handle:
+        try:
+            with zipfile.ZipFile(handle) as archive:
+                damaged = archive.testzip()
             handle.seek(0)
             with np.load(handle, allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as reason:
-        raise FileError(f"{path} is not a whole npz file of plain arrays: {reason}") from None
+                arrays = {name: file[name] for name in file.files}
+        except DAMAGE as reason:
+            raise FileError(f"{path} is not a whole npz file of plain arrays: {reason}") from None
+    if damaged is not None:
+        raise FileError(f"{path}: {damaged} is damaged")
+    return arrays

@@ -20,6 +20,10 @@ from keyhole.kernels import Floats, Ints, State
 class Posterior:
     """Gaussian posteriors of `n_parameters` vectors of dimension `dim`, up to the noise's variance.
 
+    Sums of squares up to 1e15 times the prior's precision are told from it; beyond that float64
+    cannot hold both, and directions in which nothing was seen look a little more certain than they
+    are.
+
     >>> import keyhole as kh
     >>> posterior = kh.Posterior(n_parameters=1, dim=2, prior_precision=1.0)
     >>> posterior.learn(0, np.array([1.0, 2.0]), reward=3.0)
@@ -30,16 +34,18 @@ class Posterior:
     def __init__(self, *, n_parameters: int, dim: int, prior_precision: float = 1.0) -> None:
         k = checks.whole("n_parameters", n_parameters)
         d = checks.whole("dim", dim)
-        prior = checks.number("prior_precision", prior_precision, above=0.0)
+        prior = checks.positive("prior_precision", prior_precision)
         self.prior_precision = prior
         self.state = State(
+            prior=np.full(k, prior),
             precision=np.broadcast_to(prior * np.eye(d), (k, d, d)).copy(),
             moment=np.zeros((k, d)),
-            pulls=np.zeros(k),
+            n=np.zeros(k),
             squares=np.zeros(k),
             covariance=np.broadcast_to(np.eye(d) / prior, (k, d, d)).copy(),
             mean=np.zeros((k, d)),
             residual=np.zeros(k),
+            penalty=np.zeros(k),
             trace=np.full(k, d / prior),
             bound=np.full(k, 1.0 / prior),
             staleness=np.zeros(k),
@@ -68,7 +74,7 @@ class Posterior:
     @property
     def count(self) -> Ints:
         """How many rewards each parameter has learned from."""
-        return self.state.pulls.astype(np.int64)
+        return self.state.n.astype(np.int64)
 
     @property
     def squares(self) -> Floats:
@@ -92,14 +98,18 @@ class Posterior:
         weak prior at what all parameters together tell, and that one at the mean square of the
         rewards; 1 before any reward.
         """
-        learned = kernels.Rule(0.0, 0.0, 0.0, True, self.prior_precision)
-        return self.dispersions(learned)
+        return self.dispersions(kernels.Rule(learned=True))
 
     def dispersions(self, rule: kernels.Rule) -> NDArray[np.float64]:
         """The dispersion v of each parameter under a rule."""
         result = np.empty(self.n_parameters)
-        kernels.dispersions(self.state, rule, result)
+        kernels.dispersions(self.state, rule.plain(), result)
         return result
+
+    def scores(self, rule: kernels.Rule, owner: Ints, y: Floats) -> tuple[Floats, Floats]:
+        """Location and scale of the score of each arm under a rule, as in `predict`."""
+        mean, width = self.predict(owner, y)
+        return mean + rule.optimism * width, self.dispersions(rule)[owner] * width
 
     def predict(self, owner: Ints, y: Floats) -> tuple[Floats, Floats]:
         """Mean and width (y'Py)^1/2 of y'eta: (n, n_arms) each, arm k's parameter being owner[k].
@@ -140,18 +150,19 @@ class Posterior:
             )
         owner = owner.astype(np.int64)
 
-        counts = np.bincount(owner, minlength=self.n_parameters)
-        stepwise = counts[owner] < self.dim
-        kernels.absorb_many(self.state, owner[stepwise], y[stepwise], rewards[stepwise])
-        for i in np.flatnonzero(counts >= self.dim):
-            rows = owner == i
-            self._add(
-                int(i),
-                y[rows].T @ y[rows],
-                y[rows].T @ rewards[rows],
-                counts[i],
-                rewards[rows] @ rewards[rows],
-            )
+        order = np.argsort(owner, kind="stable")
+        first = np.flatnonzero(np.diff(owner[order], prepend=-1))
+        for rows in np.split(order, first[1:]):
+            i = int(owner[rows[0]])
+            if rows.size < self.dim:
+                kernels.absorb_many(self.state, owner[rows], y[rows], rewards[rows])
+            else:
+                seen, given = y[rows], rewards[rows]
+                self.state.precision[i] += seen.T @ seen
+                self.state.moment[i] += seen.T @ given
+                self.state.n[i] += rows.size
+                self.state.squares[i] += given @ given
+                kernels.settle(self.state, i)
 
     def merge(self, other: Posterior, *, base: Posterior | None = None) -> None:
         """Add what `other` has learned, parameter by parameter.
@@ -159,26 +170,25 @@ class Posterior:
         If both started from a common posterior, give it as `base`: what it had learned is
         otherwise counted twice.
         """
-        for each in (other, base):
-            if each is not None and (each.n_parameters, each.dim) != (self.n_parameters, self.dim):
+        start = base or Posterior(
+            n_parameters=self.n_parameters, dim=self.dim, prior_precision=self.prior_precision
+        )
+        for each in (other, start):
+            if (each.n_parameters, each.dim) != (self.n_parameters, self.dim):
                 raise InvalidValue("posteriors of different sizes cannot be merged")
-            if each is not None and each.prior_precision != self.prior_precision:
+            if each.prior_precision != self.prior_precision:
                 raise InvalidValue("posteriors of different prior_precision cannot be merged")
-        if base is not None and (np.minimum(self.count, other.count) < base.count).any():
+        gained = other.precision - start.precision
+        # What was learned since is a sum of squares; rounding may put it below zero by this much.
+        slack = 1e-9 * np.abs(other.precision).max()
+        if (other.count < start.count).any() or np.linalg.eigvalsh(gained).min() < -slack:
             raise InvalidValue("both posteriors must have learned all that their base has")
-        prior = self.prior_precision * np.eye(self.dim)
-        for i in range(self.n_parameters):
-            known = base.precision[i] if base is not None else prior
-            seen = (
-                (0.0, 0, 0.0) if base is None else (base.moment[i], base.count[i], base.squares[i])
-            )
-            self._add(
-                i,
-                other.precision[i] - known,
-                other.moment[i] - seen[0],
-                other.count[i] - seen[1],
-                other.squares[i] - seen[2],
-            )
+        if (self.count < start.count).any():
+            raise InvalidValue("both posteriors must have learned all that their base has")
+        for name in ("precision", "moment", "n", "squares"):
+            mine, theirs, known = (getattr(x.state, name) for x in (self, other, start))
+            mine += theirs - known
+        self._settle()
 
     def refresh(self) -> None:
         """Compute covariance and mean anew from the sums, now rather than when next due."""
@@ -202,14 +212,10 @@ class Posterior:
         twin.state = State(*(array.copy() for array in self.state))
         return twin
 
-    def _add(self, i: int, precision: Floats, moment: Floats, count: int, squares: float) -> None:
-        """Add sums to those of parameter i, and refresh its caches."""
-        state = self.state
-        state.precision[i] += precision
-        state.moment[i] += moment
-        state.pulls[i] += count
-        state.squares[i] += squares
-        kernels.refresh(state, i)
+    def _settle(self) -> None:
+        """Compute all that follows from the sums."""
+        for i in range(self.n_parameters):
+            kernels.settle(self.state, i)
 
 
 def _mirrored(lower: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -16,8 +16,10 @@ Arm: TypeAlias = str | int
 class Arms:
     """An ordered set of names. `owner[k]` is the parameter of arm k: its own, or the shared one."""
 
-    def __init__(self, names: Iterable[object], *, shared: bool) -> None:
-        if isinstance(names, str) or not isinstance(names, Iterable):
+    def __init__(
+        self, names: Iterable[object], *, shared: bool, owner: Sequence[int] | None = None
+    ) -> None:
+        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
             raise InvalidValue(f"arms must be a list of names, got {names!r}")
         self.names = tuple(arm_name(name) for name in names)
         self.shared = shared
@@ -27,9 +29,8 @@ class Arms:
         if len(self._position) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise InvalidValue(f"every arm needs a name of its own, but {twice!r} comes twice")
-        self.owner: Ints = np.zeros(len(self.names), dtype=np.int64)
-        if not shared:
-            self.owner = np.arange(len(self.names), dtype=np.int64)
+        own = [0] * len(self.names) if shared else range(len(self.names))
+        self.owner: Ints = np.array(own if owner is None else owner, dtype=np.int64)
 
     def __contains__(self, name: object) -> bool:
         return name in self._position
@@ -37,19 +38,17 @@ class Arms:
     def parameter(self, name: Arm) -> int:
         """The parameter that the arm of this name answers to."""
         try:
-            place = self._position[name]
+            return int(self.owner[self._position[name]])
         except (KeyError, TypeError):
             known = ", ".join(map(repr, self.names[:10])) + (
                 ", ..." if len(self.names) > 10 else ""
             )
             raise UnknownArm(f"there is no arm {name!r}; the arms are {known}") from None
-        return 0 if self.shared else place
 
     def among(self, names: Iterable[object]) -> Arms:
         """Some of these arms, in the order given, with the parameters they have here."""
-        some = Arms(names, shared=self.shared)
-        some.owner = np.array([self.parameter(name) for name in some.names], dtype=np.int64)
-        return some
+        wanted = Arms(names, shared=self.shared).names
+        return Arms(wanted, shared=self.shared, owner=[self.parameter(name) for name in wanted])
 
     def plus(self, names: Iterable[object]) -> Arms:
         """These arms and then others."""

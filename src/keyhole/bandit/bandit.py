@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +35,7 @@ class Bandit:
     >>> bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A", "B", "C"], dim=2, seed=7)
     >>> decision = bandit.choose([0.5, -1.0])
     >>> bandit.learn(decision, reward=1.0)
-    >>> sum(bandit.pulls.values())
+    >>> sum(bandit.counts.values())
     1
     """
 
@@ -51,7 +53,7 @@ class Bandit:
                 f"policy must be a Policy such as ThompsonSampling(), got {policy!r}"
             )
         shared = policy.parameters == "shared"
-        names = range(checks.whole("arms", arms)) if isinstance(arms, int) else arms
+        names: Any = range(checks.whole("arms", arms)) if isinstance(arms, Integral) else arms
         self.policy = policy
         self.dim = checks.whole("dim", dim)
         self.probabilities = bool(probabilities)
@@ -61,7 +63,7 @@ class Bandit:
             dim=self.dim,
             prior_precision=policy.prior_precision,
         )
-        self._rule = kernels.Rule.plain(*policy.rule)
+        self._rule = policy.rule.plain()
         self._rng = np.random.Generator(np.random.PCG64(seeds.root(seed)))
 
     @property
@@ -70,8 +72,8 @@ class Bandit:
         return self._arms.names
 
     @property
-    def pulls(self) -> dict[Arm, int]:
-        """How many rewards each arm has been learned from ("shared": all arms together)."""
+    def counts(self) -> dict[Arm, int]:
+        """How many rewards the parameter of each arm has learned from ("shared": one for all)."""
         counts = self.posterior.count[self._arms.owner].tolist()
         return dict(zip(self.arms, counts, strict=True))
 
@@ -88,19 +90,10 @@ class Bandit:
         z = self._rng.standard_normal(owner.size)
         coin, tie = self._rng.random(2).tolist()
         law = np.empty((3, owner.size))
-        place = kernels.choose(
-            *self.posterior.state,
-            *self._rule,
-            owner,
-            rows,
-            z,
-            coin,
-            tie,
-            not self.probabilities,
-            law,
-        )
+        numbers: tuple[Any, ...] = (*self._rule, *self.posterior.state)
+        place = kernels.choose(owner, rows, z, coin, tie, not self.probabilities, law, *numbers)
         own = rows[place].copy() if len(rows) > 1 else rows[0]
-        chance = (law, self._rule.epsilon, place) if self.probabilities else None
+        chance = (law[0], law[1], self._rule.epsilon, place) if self.probabilities else None
         return Decision.made(arms.names[place], float(law[2, place]), own, chance)
 
     def choose_many(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decisions:
@@ -117,9 +110,7 @@ class Bandit:
                 f"y must have shape (n, {dim}), or (n, {n_arms}, {dim}) with a row for each of the "
                 f"{n_arms} arms, got {rounds.shape}"
             )
-        mean, width = self.posterior.predict(owner, rounds)
-        location = mean + self._rule.optimism * width
-        scale = self.posterior.dispersions(self._rule)[owner] * width
+        location, scale = self.posterior.scores(self._rule, owner, rounds)
         z = self._rng.standard_normal((n, n_arms))
         places = np.empty(n, dtype=np.int64)
         kernels.select_rows(
@@ -140,9 +131,8 @@ class Bandit:
         arms = self._arms if among is None else self._arms.among(among)
         owner = arms.owner
         rows = self._observed(y, owner.size)
-        mean, width = self.posterior.predict(owner, rows[None] if len(rows) > 1 else rows)
-        scale = self.posterior.dispersions(self._rule)[owner] * width
-        location = mean + self._rule.optimism * width
+        rounds = rows[None] if len(rows) > 1 else rows
+        location, scale = self.posterior.scores(self._rule, owner, rounds)
         chances = choice_probabilities(location, scale, epsilon=self._rule.epsilon)
         return dict(zip(arms.names, chances[0].tolist(), strict=True))
 
@@ -158,33 +148,39 @@ class Bandit:
                 f"this decision's observation has shape {y.shape}, not ({self.dim},)"
             )
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
-            reward = checks.number("reward", reward)
-        kernels.learn(*self.posterior.state, self._arms.parameter(decision.arm), y, reward)
+            yes_or_no = isinstance(reward, bool | np.bool_)
+            reward = checks.number("reward", float(reward) if yes_or_no else reward)
+        kernels.learn(self._arms.parameter(decision.arm), y, reward, *self.posterior.state)
 
-    def learn_many(self, decisions: Sequence[Decision], rewards: ArrayLike) -> None:
+    def learn_many(self, decisions: Iterable[Decision], rewards: ArrayLike) -> None:
         """Learn the rewards of many decisions: all of them, or, if one cannot be used, none."""
         if isinstance(decisions, Decisions):
             arms, y = decisions.arms, decisions.observations
         else:
-            if strange := [each for each in decisions if not isinstance(each, Decision)]:
+            listed = list(decisions) if isinstance(decisions, Iterable) else [decisions]
+            if strange := [each for each in listed if not isinstance(each, Decision)]:
                 raise InvalidValue(f"learn_many takes Decisions, got {strange[0]!r}")
-            arms = [decision.arm for decision in decisions]
-            shapes = {decision.observation.shape for decision in decisions} - {(self.dim,)}
-            if shapes:
+            if shapes := {each.observation.shape for each in listed} - {(self.dim,)}:
                 raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({self.dim},)")
-            y = np.array([decision.observation for decision in decisions]).reshape(-1, self.dim)
+            arms = [each.arm for each in listed]
+            y = np.array([each.observation for each in listed]).reshape(-1, self.dim)
+        given = checks.floats("rewards", rewards)
+        if given.shape != (len(arms),):
+            raise InvalidValue(
+                f"{len(arms)} decisions need as many rewards, got an array of shape {given.shape}"
+            )
         parameters = np.array([self._arms.parameter(arm) for arm in arms], dtype=np.int64)
-        self.posterior.learn_many(parameters, y, checks.floats("rewards", rewards))
+        self.posterior.learn_many(parameters, y, given)
 
     def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:
         """Add what another bandit has learned apart from this one; arms are matched by name.
 
-        If both went on from one saved bandit, give that as `base`: what it had already learned
-        would otherwise count twice.
+        Arms that only the other has are added. If both went on from one saved bandit, give that
+        as `base`: what it had already learned would otherwise count twice.
         """
-        if not isinstance(other, Bandit) or other is self:
-            raise InvalidValue(f"merge takes another Bandit, got {other!r}")
         for each in (other, base):
+            if each is self or not isinstance(each, Bandit | None) or other is None:
+                raise InvalidValue(f"merge takes another Bandit, and one as base, got {each!r}")
             if each is not None and (each.policy, each.dim) != (self.policy, self.dim):
                 raise InvalidValue(
                     "only bandits of the same policy and dim can be merged, "

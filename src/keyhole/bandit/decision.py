@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +15,9 @@ from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue
 from keyhole.kernels import Floats, Ints
 
-# What a probability follows from: how the scores were distributed (the rows of an array: locations,
-# then scales), epsilon, and the chosen place; or the same for many decisions. The integral is done
-# when somebody asks, so that who never looks does not pay for it.
-Chance: TypeAlias = tuple[Floats, float, int]
-Chances: TypeAlias = tuple[Floats, Floats, float, Ints]
+# What a probability follows from: locations and scales of the candidates' scores, epsilon, and the
+# chosen place. The integral is done when somebody asks: who never looks does not pay for it.
+Chance: TypeAlias = tuple[Floats, Floats, float, int]
 
 
 class Decision:
@@ -72,8 +70,8 @@ class Decision:
     def probability(self) -> float | None:
         """The exact probability with which the arm was chosen; None if it was not kept."""
         if isinstance(self._chance, tuple):
-            law, epsilon, place = self._chance
-            self._chance = float(choice_probabilities(law[0], law[1], epsilon=epsilon)[place])
+            location, scale, epsilon, place = self._chance
+            self._chance = float(choice_probabilities(location, scale, epsilon=epsilon)[place])
         return self._chance
 
     @property
@@ -94,16 +92,16 @@ class Decision:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Decision:
-        """The decision that `to_dict` wrote down."""
+        """The decision that `to_dict` wrote down; keys that it does not know are left alone."""
         if not isinstance(record, Mapping):
             raise InvalidValue(f"a decision's record is a dict, got {type(record).__name__}")
-        expected = {"arm", "probability", "score", "observation"}
-        if set(record) != expected:
+        if not {"arm", "observation"} <= set(record):
             raise InvalidValue(
-                f"a decision's record has the keys {sorted(expected)}, "
+                f"a decision's record has at least the keys 'arm' and 'observation', "
                 f"got {sorted(map(str, record))}"
             )
-        return cls(**record)
+        known = ("arm", "observation", "probability", "score")
+        return cls(**{name: record[name] for name in known if name in record})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Decision) and self.to_dict() == other.to_dict()
@@ -119,39 +117,42 @@ class Decisions(Sequence[Decision]):
     """Many decisions at once, as arrays: `arms`, `probabilities`, `scores`, `observations`."""
 
     def __init__(
-        self, arms: Sequence[Arm], scores: Floats, observations: Floats, chance: Chances | None
+        self,
+        arms: Sequence[Arm],
+        scores: Floats,
+        observations: Floats,
+        law: tuple[Floats, Floats, float, Ints] | None,
     ) -> None:
         self.arms = list(arms)
         self.scores = scores
         self.observations = observations
-        self._chance = chance
+        self._law = law
 
     @cached_property
     def probabilities(self) -> Floats | None:
         """The exact probability of each choice, (n,); None if it was not kept."""
-        if self._chance is None:
+        if self._law is None:
             return None
-        location, scale, epsilon, places = self._chance
+        location, scale, epsilon, places = self._law
         rows = choice_probabilities(location, scale, epsilon=epsilon)
         return rows[np.arange(len(self)), places]
 
     def __len__(self) -> int:
         return len(self.arms)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Decision: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Decision]: ...
+    def __getitem__(self, index: int | slice) -> Decision | list[Decision]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         i = range(len(self))[index]
-        probability = None if self.probabilities is None else float(self.probabilities[i])
-        return Decision(
-            arm=self.arms[i],
-            observation=self.observations[i],
-            probability=probability,
-            score=float(self.scores[i]),
-        )
-
-    def __iter__(self) -> Iterator[Decision]:
-        return (self[i] for i in range(len(self)))
+        chance = None
+        if self._law is not None:
+            location, scale, epsilon, places = self._law
+            chance = location[i], scale[i], epsilon, int(places[i])
+        return Decision.made(self.arms[i], float(self.scores[i]), self.observations[i], chance)
 
     def __repr__(self) -> str:
         return f"Decisions({len(self)} of arms {sorted(set(self.arms), key=str)})"

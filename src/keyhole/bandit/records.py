@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple, cast
@@ -14,19 +15,7 @@ from keyhole.bandit.arms import Arm, Arms
 from keyhole.errors import FileError, InvalidValue
 from keyhole.kernels import State
 from keyhole.policies import Policy
-
-SHAPES = {
-    "precision": "kdd",
-    "moment": "kd",
-    "pulls": "k",
-    "squares": "k",
-    "covariance": "kdd",
-    "mean": "kd",
-    "residual": "k",
-    "trace": "k",
-    "bound": "k",
-    "staleness": "k",
-}
+from keyhole.posterior import Posterior
 
 
 class Saved(NamedTuple):
@@ -40,8 +29,22 @@ class Saved(NamedTuple):
 
 
 def policy_record(policy: Policy) -> dict[str, Any]:
-    """A policy as its name and its settings."""
-    return {"name": type(policy).__name__, "settings": asdict(policy)}
+    """A policy as its name and its settings, as plain as JSON leaves them."""
+    kind = type(policy)
+    ours = kind in vars(policies).values()
+    name = kind.__name__ if ours else f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        text = json.dumps({"name": name, "settings": asdict(policy)}, default=_plain)
+    except TypeError as reason:
+        raise InvalidValue(f"the settings of {policy!r} cannot be written down: {reason}") from None
+    record: dict[str, Any] = json.loads(text)
+    return record
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{value!r} is neither a number, a string nor an array")
 
 
 def parse(
@@ -50,18 +53,17 @@ def parse(
     """Check all that a file holds. Raises `FileError` for the first thing that is not as saved."""
     try:
         policy = _policy(header["policy"], policy)
+        shared = policy.parameters == "shared"
+        arms = Arms(header["arms"], shared=shared).names
         saved = Saved(
             policy=policy,
-            arms=Arms(header["arms"], shared=policy.parameters == "shared").names,
+            arms=arms,
             probabilities=bool(header["probabilities"]),
             random=_random(header["random"]),
-            state=_state(arrays),
+            state=_state(arrays, 1 if shared else len(arms), policy.prior_precision),
         )
     except (KeyError, TypeError, AttributeError, InvalidValue) as reason:
         raise FileError(f"the saved bandit is damaged: {reason}") from None
-    parameters = 1 if saved.policy.parameters == "shared" else len(saved.arms)
-    if len(saved.state.pulls) != parameters:
-        raise FileError(f"the saved bandit has {len(saved.arms)} arms, but not their parameters")
     return saved
 
 
@@ -87,15 +89,21 @@ def _random(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def _state(arrays: Mapping[str, NDArray[Any]]) -> State:
-    k, d = arrays["moment"].shape if arrays["moment"].ndim == 2 else (0, 0)
-    for name, axes in SHAPES.items():
+def _state(arrays: Mapping[str, NDArray[Any]], parameters: int, prior: float) -> State:
+    """The arrays as a state, like that of a posterior of this size, and possible."""
+    dim = arrays["mean"].shape[-1] if arrays["mean"].ndim else 0
+    like = Posterior(n_parameters=parameters, dim=int(dim), prior_precision=prior).state
+    for name, expected in like._asdict().items():
         array = arrays[name]
-        if (
-            array.shape != tuple({"k": k, "d": d}[axis] for axis in axes)
-            or array.dtype != np.float64
-        ):
+        if array.shape != expected.shape or array.dtype != expected.dtype:
             raise FileError(f"the saved {name} has shape {array.shape} and type {array.dtype}")
         if not np.isfinite(array).all():
             raise FileError(f"the saved {name} is not finite")
-    return State(**{name: np.ascontiguousarray(arrays[name]) for name in SHAPES})
+    state = State(**{name: np.ascontiguousarray(arrays[name]) for name in State._fields})
+    diagonals = [np.diagonal(m, axis1=1, axis2=2) for m in (state.precision, state.covariance)]
+    never_negative = (state.n, state.squares, state.residual, state.bound, state.staleness)
+    if any((d <= 0).any() for d in diagonals) or any((a < 0).any() for a in never_negative):
+        raise FileError("the saved sums cannot have come about")
+    if (state.n % 1 != 0).any() or (state.prior != prior).any():
+        raise FileError("the saved counts or priors cannot have come about")
+    return state

@@ -1,10 +1,10 @@
-"""The compiled core: pure functions of arrays, handed every random number that they use.
+"""The compiled core: functions of arrays alone, handed every random number that they use.
 
 The only place where numba is used. Callers use the names below; the rest is their machinery.
 """
 
 from keyhole.kernels.choosing import dispersions, select_rows
-from keyhole.kernels.learning import absorb_many, refresh
+from keyhole.kernels.learning import absorb_many, refresh, settle
 from keyhole.kernels.online import all_usable, choose, learn
 from keyhole.kernels.playing import Block, Record, play, trial
 from keyhole.kernels.probability import winning_rows
@@ -25,6 +25,7 @@ __all__ = [
     "play",
     "refresh",
     "select_rows",
+    "settle",
     "trial",
     "winning_rows",
 ]

@@ -122,13 +122,18 @@ def invert_triangle(lower: Floats) -> None:
 
 @kernel
 def invert(matrix: Floats, out: Floats) -> None:
-    """out = M^-1 of a symmetric positive definite M."""
+    """out = M^-1 of a symmetric positive definite M; NaN if M is far from that."""
     dim = matrix.shape[0]
     root = np.zeros((dim, dim))
-    if not factorize(matrix, 0.0, root):
-        # M is singular in float64. Demmel's theorem (Higham, Accuracy and Stability, 10.7): with
-        # this much on the diagonal the factorisation succeeds, and no more than rounding is lost.
-        factorize(matrix, dim * (dim + 1.0) * EPSILON, root)
+    ridge = 0.0
+    while not factorize(matrix, ridge, root):
+        # M is singular in float64. With d (d + 1) eps on the diagonal the factorisation succeeds
+        # if M is a rounded positive matrix (Demmel; Higham, Accuracy and Stability, 10.7). M is a
+        # sum of many such, each rounded again: a few times more may be needed, and d is enough.
+        ridge = max(4.0 * ridge, dim * (dim + 1.0) * EPSILON)
+        if ridge > 4.0 * dim:
+            out[:] = np.nan
+            return
     invert_triangle(root)
     out[:] = 0.0
     for k in range(dim):

@@ -17,57 +17,72 @@ from keyhole.kernels.types import Floats, Ints, Rule, State
 # Far above the rounding of any quadratic form, far below what pruning would notice.
 SLACK = 1.0 + 1e-6
 
-# The weak priors of a learned noise scale count as much as this many residuals: a dozen that
-# happen to be zero then only halve the scale.
+# The weak priors of a learned noise scale count as much as this many residuals.
 PRIOR_RESIDUALS = 4.0
 
 
 @part
-def freedom(state: State, i: int, prior_precision: float) -> float:
-    """The degrees of freedom of parameter i's residuals: trace(I - YPY') = n - d + prior trace(P).
+def misfit(state: State, i: int) -> float:
+    """The sum of squares of parameter i's residuals r - y'mean."""
+    squares: float = max(state.residual[i] - state.penalty[i], 0.0)
+    return squares
 
-    The residual sum of squares r'(I - YPY')r has this many times the noise variance as its
-    expectation, up to a bias by the prior that is bounded.
+
+@part
+def freedom(state: State, i: int) -> float:
+    """The degrees of freedom of parameter i's residuals, or somewhat fewer.
+
+    With H = YPY', the misfit r'(I - H)^2 r has the noise variance times n - d + prior^2 trace(P^2)
+    as its expectation, up to what the prior holds back of the signal, which vanishes like 1/n.
+    trace(P)^2 / d is at most trace(P^2), equal if all directions are known alike, and at hand.
     """
     dim = state.mean.shape[1]
-    free: float = max(state.pulls[i] - dim + prior_precision * state.trace[i], 0.0)
+    unknown = (state.prior[i] * state.trace[i]) ** 2 / dim
+    free: float = max(state.n[i] - dim + unknown, 0.0)
     return free
 
 
 @part
-def pooled_variance(state: State, prior_precision: float) -> float:
+def pooled_variance(state: State) -> float:
     """The noise variance as all parameters together tell it, from the rewards' mean square on.
 
-    Starting from the data makes every choice independent of the rewards' unit. While all rewards
-    are zero there is no unit, and any positive number leads to the same choice.
+    The start counts as a few residuals and fades as real ones come, so that rewards much larger
+    than their noise do not pass for noise for long. Starting from the data makes every choice
+    independent of the rewards' unit. While all rewards are zero there is no unit, and any
+    positive number leads to the same choice.
     """
-    pulls, squares, residual, free = 0.0, 0.0, 0.0, 0.0
-    for i in range(state.pulls.size):
-        pulls += state.pulls[i]
+    n, squares, left, free = 0.0, 0.0, 0.0, 0.0
+    for i in range(state.n.size):
+        n += state.n[i]
         squares += state.squares[i]
-        residual += state.residual[i]
-        free += freedom(state, i, prior_precision)
+        left += misfit(state, i)
+        free += freedom(state, i)
     if squares == 0.0:
         return 1.0
-    return (PRIOR_RESIDUALS * squares / pulls + residual) / (PRIOR_RESIDUALS + free)
+    weight = PRIOR_RESIDUALS * PRIOR_RESIDUALS / (PRIOR_RESIDUALS + free)
+    return (weight * squares / n + left) / (weight + free)
 
 
 @part
-def noise_scale(state: State, i: int, prior_precision: float, pooled: float) -> float:
-    """The standard deviation of parameter i's rewards given y, from its sums and a weak prior."""
-    squares = PRIOR_RESIDUALS * pooled + state.residual[i]
-    return math.sqrt(squares / (PRIOR_RESIDUALS + freedom(state, i, prior_precision)))
+def noise_scale(state: State, i: int, pooled: float) -> float:
+    """The standard deviation of parameter i's rewards given y: between the pooled one and its own.
+
+    Its own counts by how many residuals of the pooled size it has seen, not by how many rewards.
+    An arm of rare rewards that has not seen one yet would otherwise be sure of having no noise,
+    and never be tried again.
+    """
+    seen = misfit(state, i)
+    own = (PRIOR_RESIDUALS * pooled + seen) / (PRIOR_RESIDUALS + freedom(state, i))
+    trust = seen / (PRIOR_RESIDUALS * pooled + seen) if seen > 0.0 else 0.0
+    return math.sqrt(pooled + trust * (own - pooled))
 
 
 @kernel
 def dispersions(state: State, rule: Rule, out: Floats) -> None:
     """The dispersion of each parameter: the rule's number, or what was learned."""
-    if not rule.learned:
-        out[:] = rule.dispersion
-        return
-    pooled = pooled_variance(state, rule.prior_precision)
+    pooled = pooled_variance(state)
     for i in range(out.size):
-        out[i] = noise_scale(state, i, rule.prior_precision, pooled)
+        out[i] = noise_scale(state, i, pooled) if rule.learned else rule.dispersion
 
 
 @part
@@ -105,9 +120,9 @@ def survey(
 ) -> int:
     """Fill in each candidate's mean, its dispersion and the most its score can be; who has most.
 
-    Costs O(d) a candidate. Without pruning every score might be infinite.
+    Costs O(d) a candidate. Without pruning that most is taken to be infinite.
     """
-    pooled = pooled_variance(state, rule.prior_precision) if rule.learned else 0.0
+    pooled = pooled_variance(state) if rule.learned else 0.0
     leader = 0
     for k in range(owner.size):
         i, row = owner[k], min(k, y.shape[0] - 1)
@@ -118,7 +133,7 @@ def survey(
         mean[k] = value
         dispersion[k] = rule.dispersion
         if rule.learned:
-            dispersion[k] = noise_scale(state, i, rule.prior_precision, pooled)
+            dispersion[k] = noise_scale(state, i, pooled)
         score[k] = np.inf
         if prune:
             reach = max(rule.optimism + dispersion[k] * z[k], 0.0) * SLACK
@@ -148,11 +163,9 @@ def select(
     return how each score was distributed; with it, they are scratch space.
     """
     explores = coin < rule.epsilon
-    if explores and prune:
-        return pick(coin / rule.epsilon, owner.size)
-
-    # The candidate that promises most goes first: its score rules out most of the others.
-    leader = survey(state, rule, owner, y, z, prune, location, scale, score)
+    # The candidate that promises most goes first: its score rules out most of the others. Whoever
+    # is picked without regard to scores still has one: then nobody is ruled out.
+    leader = survey(state, rule, owner, y, z, prune and not explores, location, scale, score)
     uncertain = rule.learned or rule.dispersion > 0.0 or rule.optimism > 0.0
     best, winner, tied = -np.inf, leader, False
     for step in range(-1, owner.size):

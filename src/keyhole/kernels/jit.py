@@ -15,10 +15,18 @@ FASTMATH = {"reassoc", "contract", "nsz"}
 
 def compiled(function: Callable[P, R], *, inline: bool) -> Callable[P, R]:
     """Compile `function` on its first call; it runs without the GIL and is cached on disk."""
-    result: Callable[P, R] = numba.njit(
-        nogil=True, cache=True, fastmath=FASTMATH, error_model="numpy", forceinline=inline
-    )(function)
-    return result
+
+    def jit(cache: bool) -> Callable[P, R]:
+        result: Callable[P, R] = numba.njit(
+            nogil=True, cache=cache, fastmath=FASTMATH, error_model="numpy", forceinline=inline
+        )(function)
+        return result
+
+    try:
+        return jit(cache=True)
+    except RuntimeError:
+        # Numba found no folder to write to, neither here nor at home: compile in every process.
+        return jit(cache=False)
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keyhole.kernels.algebra import add_outer, dot, invert, multiply
+from keyhole.kernels.algebra import EPSILON, add_outer, dot, invert, multiply
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.types import Floats, Ints, State
 
@@ -11,18 +11,33 @@ from keyhole.kernels.types import Floats, Ints, State
 # steps, or as soon as the q's since the last time add up to this (9 of 16 digits are then left).
 REFRESH_STEPS = 4096
 REFRESH_LOSS = 1e7
+# Where the terms of y'Py cancel so far that rounding may change 1 + q by this part of it, as with
+# collinear features of a large scale, a step cannot be trusted, and the sums are asked at once.
+CANCELLATION = 1e-6
 
 
 @kernel
 def refresh(state: State, i: int) -> None:
-    """Compute the caches of parameter i anew from its sums."""
+    """Compute the covariance of parameter i, and what follows from it, anew from the sums."""
     covariance = state.covariance[i]
     invert(state.precision[i], covariance)
     multiply(covariance, state.moment[i], state.mean[i])
-    state.residual[i] = max(state.squares[i] - dot(state.moment[i], state.mean[i]), 0.0)
+    state.penalty[i] = state.prior[i] * dot(state.mean[i], state.mean[i])
     state.trace[i] = np.trace(covariance)
     state.bound[i] = eigenvalue_bound(covariance, state.trace[i])
     state.staleness[i] = 0.0
+
+
+@kernel
+def settle(state: State, i: int) -> None:
+    """`refresh`, and the residual sum of squares as well, after sums were added from outside.
+
+    The difference loses digits where rewards are much larger than their noise, which the running
+    sum of `absorb` does not: a scheduled refresh leaves that as it is.
+    """
+    refresh(state, i)
+    difference = state.squares[i] - dot(state.moment[i], state.mean[i])
+    state.residual[i] = max(difference, state.penalty[i])
 
 
 @kernel
@@ -48,30 +63,36 @@ def absorb(state: State, i: int, y: Floats, reward: float, w: Floats) -> None:
     """
     covariance = state.covariance[i]
     multiply(covariance, y, w)
-    q, value = 0.0, 0.0
+    q, value, terms = 0.0, 0.0, 0.0
     for j in range(y.size):
         q += y[j] * w[j]
         value += y[j] * state.mean[i, j]
+        terms += y[j] * y[j] * covariance[j, j]
+        state.moment[i, j] += reward * y[j]
+    add_outer(state.precision[i], y, 1.0)
+    state.n[i] += 1.0
+    state.squares[i] += reward * reward
     q = max(q, 0.0)
+    if EPSILON * terms > CANCELLATION * (1.0 + q):
+        settle(state, i)
+        return
+
     shrink = 1.0 / np.sqrt(1.0 + q)
     surprise = (reward - value) * shrink
-    shed = 0.0
+    shed, length = 0.0, 0.0
     for j in range(y.size):
         w[j] *= shrink
         shed += w[j] * w[j]
         state.mean[i, j] += surprise * w[j]
-        state.moment[i, j] += reward * y[j]
-
-    add_outer(state.precision[i], y, 1.0)
+        length += state.mean[i, j] * state.mean[i, j]
     add_outer(covariance, w, -1.0)
-    state.pulls[i] += 1.0
-    state.squares[i] += reward * reward
     state.residual[i] += surprise * surprise
+    state.penalty[i] = state.prior[i] * length
     state.trace[i] -= shed
     state.staleness[i] += 1.0 / REFRESH_STEPS + q * (1.0 / REFRESH_LOSS)
     if state.staleness[i] >= 1.0:
         refresh(state, i)
-    elif int(state.pulls[i]) % y.size == 0:
+    elif int(state.n[i]) % y.size == 0:
         # Once in d steps the bound costs no more than a dot product each.
         state.bound[i] = min(state.bound[i], eigenvalue_bound(covariance, state.trace[i]))
 

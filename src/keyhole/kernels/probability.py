@@ -82,7 +82,7 @@ def integrate(
         grown = all_below(b, location, scale) - all_below(a, location, scale)
         missed = abs(left.sum() + right.sum() - grown)
         differs = np.abs(left + right - whole[top]).max()
-        if max(missed, differs) <= tolerance or top == DEPTH:
+        if not max(missed, differs) > tolerance or top == DEPTH:
             result += left + right
             top -= 1
         else:
@@ -99,10 +99,15 @@ def integrate(
 @kernel
 def winning(location: Floats, scale: Floats, nodes: Floats, weights: Floats) -> Floats:
     """The probability of each score being the largest; scores of scale 0 that tie share alike."""
-    # Nothing wins below the highest of the scores' lower ends. Taking it as zero puts every score
-    # that can win within REACH of its own standard deviations, so none loses digits to another.
+    # Nothing wins below the highest of the scores' lower ends. Measured from there, every score
+    # that can win is within REACH of its own standard deviations, so none loses digits to another.
     location = location - (location - REACH * scale).max()
-    in_play = location + REACH * scale >= 0.0
+    low = (location - REACH * scale).max()
+    in_play = location + REACH * scale >= low
+    # And in units of the widest of them, no number is too small or too large.
+    unit = scale[in_play].max()
+    if unit > 0.0:
+        location, scale, low = location / unit, scale / unit, low / unit
     # Against the widest score in play, one this narrow is a single point of float64.
     fixed = scale <= EPSILON * scale[in_play].max()
     drawn = in_play & ~fixed
@@ -114,9 +119,9 @@ def winning(location: Floats, scale: Floats, nodes: Floats, weights: Floats) -> 
         at_mark = fixed & (location == mark)
         result[at_mark] = all_below(mark, location[drawn], scale[drawn]) / at_mark.sum()
     if drawn.any():
-        low, high = max(mark, 0.0), (location + REACH * scale)[drawn].max()
-        if low < high:
-            result[drawn] = integrate(low, high, location[drawn], scale[drawn], nodes, weights)
+        start, high = max(mark, low), (location + REACH * scale)[drawn].max()
+        if start < high:
+            result[drawn] = integrate(start, high, location[drawn], scale[drawn], nodes, weights)
     return result
 
 

@@ -5,23 +5,27 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole import checks
+
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
 
 class State(NamedTuple):
-    """What is known of k parameters of dimension d: first the sums, then what follows from them.
+    """What is known of k parameters of dimension d: the prior and the sums, then what follows.
 
     Of a symmetric matrix the lower triangle counts; what is above the diagonal is left over.
     """
 
+    prior: Floats  # (k,)  the precision of each coordinate before any reward
     precision: Floats  # (k, d, d)  B = prior I + sum y y'
     moment: Floats  # (k, d)  b = sum r y
-    pulls: Floats  # (k,)  n, a whole number
+    n: Floats  # (k,)  how many rewards, a whole number
     squares: Floats  # (k,)  sum r^2
     covariance: Floats  # (k, d, d)  P = B^-1
     mean: Floats  # (k, d)  P b
-    residual: Floats  # (k,)  sum r^2 - b' P b
+    residual: Floats  # (k,)  sum r^2 - b' P b = sum (r - y'mean)^2 + prior |mean|^2
+    penalty: Floats  # (k,)  prior |mean|^2
     trace: Floats  # (k,)  trace of P
     bound: Floats  # (k,)  at least the largest eigenvalue of P
     staleness: Floats  # (k,)  from 0 after a refresh to 1, when the next one is due
@@ -30,21 +34,16 @@ class State(NamedTuple):
 class Rule(NamedTuple):
     """A policy in numbers: score_i = mean_i + width_i (optimism + dispersion z_i)."""
 
-    optimism: float
-    dispersion: float
-    epsilon: float  # with this probability an arm is picked uniformly instead
-    learned: bool  # the dispersion is the noise scale learned from the state, not the number
-    prior_precision: float
+    optimism: float = 0.0
+    dispersion: float = 0.0
+    epsilon: float = 0.0  # with this probability an arm is picked uniformly instead
+    learned: bool = False  # the dispersion is the noise scale learned from the state instead
 
-    @classmethod
-    def plain(
-        cls,
-        optimism: float,
-        dispersion: float,
-        epsilon: float,
-        learned: bool,
-        prior_precision: float,
-    ) -> "Rule":
-        """The rule in plain floats: a kernel is compiled anew for each combination of types."""
-        numbers = float(optimism), float(dispersion), float(epsilon)
-        return cls(*numbers, bool(learned), float(prior_precision))
+    def plain(self) -> "Rule":
+        """The rule checked, and in plain floats: a kernel is compiled for one set of types."""
+        return Rule(
+            optimism=checks.number("a rule's optimism", self.optimism, least=0.0),
+            dispersion=checks.number("a rule's dispersion", self.dispersion, least=0.0),
+            epsilon=checks.number("a rule's epsilon", self.epsilon, least=0.0, most=1.0),
+            learned=bool(self.learned),
+        )

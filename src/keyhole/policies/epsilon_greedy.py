@@ -19,4 +19,4 @@ class EpsilonGreedy(Policy):
 
     @property
     def rule(self) -> Rule:
-        return Rule(0.0, 0.0, self.epsilon, False, self.prior_precision)
+        return Rule(epsilon=self.epsilon)

@@ -12,4 +12,4 @@ class Greedy(Policy):
 
     @property
     def rule(self) -> Rule:
-        return Rule(0.0, 0.0, 0.0, False, self.prior_precision)
+        return Rule()

@@ -19,4 +19,4 @@ class LinUCB(Policy):
 
     @property
     def rule(self) -> Rule:
-        return Rule(self.alpha, 0.0, 0.0, False, self.prior_precision)
+        return Rule(optimism=self.alpha)

@@ -26,9 +26,7 @@ class Policy(ABC):
     def __post_init__(self) -> None:
         if self.parameters not in ("per-arm", "shared"):
             raise InvalidValue(f"parameters must be 'per-arm' or 'shared', got {self.parameters!r}")
-        self._settle(
-            "prior_precision", checks.number("prior_precision", self.prior_precision, above=0.0)
-        )
+        self._settle("prior_precision", checks.positive("prior_precision", self.prior_precision))
 
     @property
     @abstractmethod

@@ -40,5 +40,4 @@ class ThompsonSampling(Policy):
     def rule(self) -> Rule:
         if self.v == "told":
             raise InvalidValue("v='told' is for simulations: give a number, or 'learned'")
-        dispersion = 0.0 if self.v == "learned" else self.v
-        return Rule(0.0, dispersion, 0.0, self.v == "learned", self.prior_precision)
+        return Rule(learned=True) if self.v == "learned" else Rule(dispersion=self.v)

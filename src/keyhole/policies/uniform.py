@@ -12,4 +12,4 @@ class Uniform(Policy):
 
     @property
     def rule(self) -> Rule:
-        return Rule(0.0, 0.0, 1.0, False, self.prior_precision)
+        return Rule(epsilon=1.0)

@@ -17,9 +17,9 @@ from keyhole.posterior import Posterior
 from keyhole.simulation.plan import Plan
 from keyhole.worlds import World
 
-# A block's observations take a megabyte: small enough for the cache, large enough that the calls
-# between blocks do not count.
-BLOCK_FLOATS = 2**17
+# A block's observations take half a megabyte: small enough for the cache, and large enough that
+# the calls between blocks do not count.
+BLOCK_FLOATS = 2**16
 
 # What is kept of a replication: of each policy at each checkpoint, and there of each arm.
 Outcome = dict[str, NDArray[np.float64]]
@@ -33,7 +33,7 @@ class Player:
         policy = policy.told(world.noise_scale)
         n, c = world.n_arms, checkpoints.size
         shared = policy.parameters == "shared"
-        self.rule = kernels.Rule.plain(*policy.rule)
+        self.rule = policy.rule.plain()
         self.owner = np.zeros(n, np.int64) if shared else np.arange(n)
         self.posterior = Posterior(
             n_parameters=1 if shared else n, dim=world.dim, prior_precision=policy.prior_precision
@@ -57,7 +57,7 @@ def replicate(plan: Plan, number: int, tick: Tick | None = None) -> Outcome:
     sees the same rounds and is handed the same numbers to draw from, so that what one does
     depends neither on which others there are, nor on where or when it is done.
     """
-    source = seeds.Streams(seeds.child(plan.seed, number))
+    source = seeds.Streams(seeds.child(plan.seed, number), reuse=True)
     world = plan.world if isinstance(plan.world, World) else plan.world.draw(source)
     players = [Player(policy, world, plan.checkpoints) for policy in plan.policies.values()]
     size = max(16, min(4096, BLOCK_FLOATS // (world.n_arms * world.dim)))

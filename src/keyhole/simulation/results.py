@@ -6,6 +6,7 @@ import json
 import platform
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
@@ -45,6 +46,7 @@ def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
     )
 
 
+@cache
 def versions() -> dict[str, str]:
     """What a result was made with."""
     packages = ("keyhole", "numpy", "scipy", "numba", "xarray")

@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from keyhole.errors import InvalidValue
 
@@ -22,8 +21,9 @@ Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.fl
 
 # The truncated normal ends at two standard deviations, before it is scaled to variance 1.
 CUT = 2.0
-CUT_VARIANCE = 1.0 - 2.0 * CUT * np.exp(-0.5 * CUT**2) / np.sqrt(2.0 * np.pi) / (
-    2.0 * ndtr(CUT) - 1
+CUT_BELOW = 0.5 * math.erfc(CUT / math.sqrt(2.0))
+CUT_VARIANCE = 1.0 - 2.0 * CUT * math.exp(-0.5 * CUT**2) / math.sqrt(2.0 * math.pi) / (
+    1.0 - 2.0 * CUT_BELOW
 )
 # The mixture has its two halves at -0.9 and 0.9: far enough apart for two distinct modes.
 MODE = 0.9
@@ -48,10 +48,8 @@ def rademacher(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.f
 
 def truncated_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """A normal within two of its standard deviations, scaled to variance 1, by its quantiles."""
-    low = ndtr(-CUT)
-    quantiles = ndtri(low + (1.0 - 2.0 * low) * rng.random(shape))
-    result: NDArray[np.float64] = quantiles / np.sqrt(CUT_VARIANCE)
-    return result
+    quantiles = _quantiles(CUT_BELOW + (1.0 - 2.0 * CUT_BELOW) * rng.random(shape))
+    return quantiles / math.sqrt(CUT_VARIANCE)
 
 
 def mixture(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -63,13 +61,20 @@ def mixture(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.floa
     u = rng.random(shape)
     side = np.where(u < 0.5, -1.0, 1.0)
     within = np.clip(np.where(u < 0.5, 2.0 * u, 2.0 * u - 1.0), 2.0**-54, 1.0 - 2.0**-54)
-    result: NDArray[np.float64] = MODE * side + np.sqrt(1.0 - MODE**2) * ndtri(within)
-    return result
+    return MODE * side + math.sqrt(1.0 - MODE**2) * _quantiles(within)
 
 
 def student_t(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Student's t with 5 degrees of freedom, scaled to variance 1. Not sub-Gaussian."""
     return rng.standard_t(FREEDOM, shape) * math.sqrt((FREEDOM - 2.0) / FREEDOM)
+
+
+def _quantiles(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Imported here: worlds of other distributions need not wait for SciPy.
+    from scipy.special import ndtri
+
+    result: NDArray[np.float64] = ndtri(shares)
+    return result
 
 
 DRAWS: dict[str, Draw] = {

@@ -20,7 +20,9 @@ def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     The distribution is that of x, and then y given x, with half the numbers or fewer to draw.
     """
     rows = 1 if world.shared_context else world.n_arms
-    y = transform(source["context"].standard_normal((n, rows, world.dim)), world.roots.observation)
+    seen, y = (source.empty(name, (n, rows, world.dim)) for name in ("seen", "y"))
+    source["context"].standard_normal(out=seen)
+    transform(seen, world.roots.observation, out=y)
     values = products(y, world.eta)
     unseen = source["hidden"].standard_normal((n, world.n_arms)) @ world.roots.unseen
     return rewarded(world, y, values, values + unseen, source)
@@ -47,10 +49,11 @@ def rewarded(
     return Rounds(observations=y, rewards=latent + noise, values=values, latent=latent)
 
 
-def transform(rows: Floats, matrix: Floats) -> Floats:
+def transform(rows: Floats, matrix: Floats, out: Floats | None = None) -> Floats:
     """Every row times a matrix, as one product: (T, n, d) and (d, e) give (T, n, e)."""
-    flat = rows.reshape(-1, len(matrix)) @ matrix
-    return flat.reshape(*rows.shape[:2], matrix.shape[1])
+    result = np.empty((*rows.shape[:2], matrix.shape[1])) if out is None else out
+    np.matmul(rows.reshape(-1, len(matrix)), matrix, out=result.reshape(-1, matrix.shape[1]))
+    return result
 
 
 def products(rows: Floats, parameters: Floats) -> Floats:

@@ -1,0 +1,115 @@
+"""Whole simulations against the textbook's loop, the making of rounds included, as ratios.
+
+50 replications of 2,000 rounds with 5 arms. The textbook draws every round as the model is written
+and plays Algorithm 1 as printed, in NumPy, one process, BLAS on one thread; since its rounds all
+cost the same, a part of them is timed. Keyhole simulates all of them on one thread and on two.
+
+    make bench
+"""
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import keyhole as kh
+from keyhole import kernels, seeds
+from keyhole.simulation import replication
+from keyhole.simulation.plan import Plan
+
+HORIZON, REPLICATIONS, N_ARMS = 2000, 50, 5
+REPEATS = 5
+POLICY = kh.ThompsonSampling(v="told")
+
+
+def textbook(world: kh.LinearWorld, rounds: int) -> float:
+    """Regret after some rounds of the model and of Algorithm 1, line by line."""
+    rng = np.random.default_rng(2)
+    n, dim, v = world.n_arms, world.dim, world.noise_scale
+    B = np.tile(np.eye(dim), (n, 1, 1))
+    b, mean = np.zeros((2, n, dim))
+    regret = 0.0
+    for _ in range(rounds):
+        x = rng.multivariate_normal(np.zeros(world.context_dim), world.context_covariance, size=n)
+        noise = rng.multivariate_normal(np.zeros(dim), world.sensing_covariance, size=n)
+        y = x @ world.sensing.T + noise
+        samples = [rng.multivariate_normal(mean[i], v**2 * np.linalg.inv(B[i])) for i in range(n)]
+        arm = int(np.argmax([y[i] @ samples[i] for i in range(n)]))
+        reward = x[arm] @ world.parameters[arm] + world.reward_scale * rng.standard_normal()
+        B[arm] += np.outer(y[arm], y[arm])
+        b[arm] += reward * y[arm]
+        mean[arm] = np.linalg.inv(B[arm]) @ b[arm]
+        values = (y * world.eta).sum(axis=1)
+        regret += float(values.max() - values[arm])
+    return regret
+
+
+def seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """The best of a few."""
+    best = np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def simulated(world: kh.LinearWorld, workers: int) -> None:
+    """All of it."""
+    kh.simulate(
+        world,
+        POLICY,
+        horizon=HORIZON,
+        replications=REPLICATIONS,
+        seed=2,
+        workers=workers,
+        progress=False,
+    )
+
+
+def limits(world: kh.LinearWorld) -> tuple[float, float]:
+    """Seconds for the normals alone, and for the posterior's arithmetic alone, on one thread."""
+    source, total = seeds.Streams(1), HORIZON * REPLICATIONS
+    plan = Plan.of(world, POLICY, HORIZON, 1, None)
+    count = N_ARMS * (world.dim + 3)  # observations, x'mu given y, rewards, the policy's own
+    normals = seconds(lambda: source["x"].standard_normal((HORIZON, count)))
+    rounds = world.rounds(HORIZON, source)
+    z, uniforms = source["z"].standard_normal((HORIZON, N_ARMS)), source["u"].random((HORIZON, 2))
+    block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
+    chosen = np.empty(HORIZON, np.int64)
+
+    def play() -> None:
+        player = replication.Player(POLICY, world, plan.checkpoints)
+        kernels.play(player.posterior.state, player.rule, player.owner, block, True, chosen)
+
+    return normals * REPLICATIONS, seconds(play) * total / HORIZON
+
+
+def main() -> None:
+    """Print a row for each size."""
+    print(f"{'dx=dy':>5} {'textbook s':>11} {'1 thread s':>11} {'2 threads s':>12} {'ratio':>7} "
+          f"{'2 over 1':>9} {'normals s':>10} {'posterior s':>12} {'of limit':>9}")  # fmt: skip
+    for dim in (20, 80):
+        print_row(dim)
+
+
+def print_row(dim: int) -> None:
+    """Measure one size."""
+    world = kh.LinearWorld.random(n_arms=N_ARMS, context_dim=dim, observation_dim=dim, seed=1)
+    simulated(world, 1)  # compiles
+    part = 400 if dim == 20 else 100
+    slow = seconds(lambda: textbook(world, part), 2) * HORIZON * REPLICATIONS / part
+    one = seconds(lambda: simulated(world, 1))
+    two = seconds(lambda: simulated(world, 2))
+    normals, posterior = limits(world)
+    print(f"{dim:5d} {slow:11.1f} {one:11.3f} {two:12.3f} {slow / two:6,.0f}x "
+          f"{one / two:8.2f}x {normals:10.3f} {posterior:12.3f} "
+          f"{(normals + posterior) / one:8.0%}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
