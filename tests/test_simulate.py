@@ -29,15 +29,11 @@ def run(world: Any = WORLD, policies: Any = TS, **settings: Any) -> xr.Dataset:
     return kh.simulate(world, policies, **{**usual, **settings})
 
 
-def known_v(policy: kh.Policy) -> bool:
-    return getattr(policy, "v", None) != "learned"
-
-
 # -- what it does ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shared_context", [False, True])
-@pytest.mark.parametrize("policy", [p for p in every_policy() if known_v(p)], ids=str)
+@pytest.mark.parametrize("policy", every_policy(), ids=str)
 def test_it_is_the_textbook_on_the_same_rounds(policy: kh.Policy, shared_context: bool) -> None:
     """Arm for arm, error for error: the textbook draws its vectors along the scalar normals."""
     world, horizon = linear(shared_context=shared_context), 400

@@ -13,12 +13,8 @@ from tests.textbook import Textbook
 N_ARMS, DIM, ROUNDS = 4, 5, 2000
 
 
-def known_v(policy: kh.Policy) -> bool:
-    return getattr(policy, "v", None) != "learned"
-
-
 PRIORS = (0.1, 1.0, 10.0)
-POLICIES = [p for prior in PRIORS for p in every_policy(prior_precision=prior) if known_v(p)]
+POLICIES = [p for prior in PRIORS for p in every_policy(prior_precision=prior)]
 
 
 def owner_of(policy: kh.Policy) -> Any:

@@ -30,18 +30,42 @@ class Textbook:
     dim: int
     B: list[Array] = field(init=False)
     b: list[Array] = field(init=False)
+    n: list[int] = field(init=False)
+    squares: list[float] = field(init=False)
 
     def __post_init__(self) -> None:
         count = 1 if self.policy.parameters == "shared" else self.n_arms
         self.B = [self.policy.prior_precision * np.eye(self.dim) for _ in range(count)]
         self.b = [np.zeros(self.dim) for _ in range(count)]
+        self.n, self.squares = [0] * count, [0.0] * count
 
     def parameter(self, arm: int) -> int:
         return 0 if self.policy.parameters == "shared" else arm
 
+    def learned_v(self) -> Array:
+        """The dispersion of each parameter that v="learned" stands for, from the sums alone."""
+        prior, misfits, freedoms = self.policy.prior_precision, [], []
+        for B, b, n, squares in zip(self.B, self.b, self.n, self.squares, strict=True):
+            P = np.linalg.inv(B)
+            mean = P @ b
+            seen = B - prior * np.eye(self.dim)
+            misfits.append(max(squares - 2 * b @ mean + mean @ seen @ mean, 0.0))
+            freedoms.append(max(n - self.dim + (prior * np.trace(P)) ** 2 / self.dim, 0.0))
+        misfit, freedom = np.array(misfits), np.array(freedoms)
+        if sum(self.squares) == 0:
+            return np.ones(misfit.size)
+        weight = 16 / (4 + freedom.sum())
+        mean_square = sum(self.squares) / sum(self.n)
+        pooled = (weight * mean_square + misfit.sum()) / (weight + freedom.sum())
+        own = (4 * pooled + misfit) / (4 + freedom)
+        trust = misfit / (4 * pooled + misfit)
+        v: Array = np.sqrt((1 - trust) * pooled + trust * own)
+        return v
+
     def scores(self, y: Array, normals: Array) -> tuple[Array, Array]:
         """Each arm's score and its scalar normal; y, normals: (n_arms, dim)."""
         score, z = np.zeros(self.n_arms), np.zeros(self.n_arms)
+        learned = self.learned_v() if getattr(self.policy, "v", 0.0) == "learned" else None
         for arm in range(self.n_arms):
             i = self.parameter(arm)
             covariance = np.linalg.inv(self.B[i])
@@ -52,6 +76,7 @@ class Textbook:
             z[arm] = direction @ normals[arm] / width
             match self.policy:
                 case kh.ThompsonSampling(v=v):
+                    v = v if learned is None else learned[i]
                     sample = mean + v * root @ normals[arm]
                     score[arm] = y[arm] @ sample
                 case kh.LinUCB(alpha=alpha):
@@ -78,3 +103,5 @@ class Textbook:
         i = self.parameter(arm)
         self.B[i] = self.B[i] + np.outer(y, y)
         self.b[i] = self.b[i] + reward * y
+        self.n[i] += 1
+        self.squares[i] += reward**2
