@@ -1,5 +1,6 @@
 """The simulator: against the textbook, closed forms and theory, and the same wherever it runs."""
 
+import dataclasses
 import json
 import pickle
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -313,6 +314,86 @@ def test_every_world_can_be_played(name: str) -> None:
     assert np.isfinite(runs.error).all()
 
 
+# -- a world of one's own ------------------------------------------------------------------------
+
+
+class Coins(kh.World):
+    """Two arms that pay 1 at known rates, seen through a constant; anything can be broken in it."""
+
+    n_arms = 2
+    dim = 1
+    noise_scale = 0.5
+
+    def __init__(self, rates: tuple[float, float] = (0.7, 0.3), **broken: Any) -> None:
+        self.rates = np.array(rates)
+        self.broken = broken
+
+    @property
+    def eta(self) -> np.ndarray:
+        return self.rates[:, None]
+
+    def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
+        paid = seeds.streams(seed)["coins"].random((n, 2)) < self.rates
+        values = np.tile(self.rates, (n, 1))
+        block = kh.Rounds(np.ones((n, 1, 1)), paid.astype(float), values, np.full((n, 2), np.nan))
+        return dataclasses.replace(block, **self.broken)
+
+
+def test_a_world_of_ones_own() -> None:
+    """Known rates, nothing else: Uniform's regret is 0.2 a round; nobody knows the latent one."""
+    runs = run(Coins(), [kh.Uniform(), kh.ThompsonSampling()], horizon=2000, replications=20)
+    regret = runs.regret.isel(time=-1)
+    spread = np.sqrt(2000 * 0.25 * 0.4**2 / 20)
+    assert abs(regret.sel(policy="Uniform()").mean() - 400) <= 4 * spread
+    assert regret.sel(policy="ThompsonSampling(v='learned')").max() < 40
+    assert np.isnan(runs.latent_regret).all()
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"observations": np.ones((300, 2, 2))}, "observations"),
+        ({"observations": np.ones((299, 1, 1))}, "observations"),
+        ({"rewards": np.ones((300, 3))}, "rewards"),
+        ({"values": np.ones(300)}, "values"),
+        ({"latent": np.ones((1, 2))}, "latent"),
+        ({"observations": np.full((300, 1, 1), np.nan)}, "finite"),
+        ({"rewards": np.full((300, 2), np.inf)}, "finite"),
+    ],
+)
+def test_rounds_that_are_wrong_are_refused(broken: dict[str, Any], message: str) -> None:
+    """Rather than read by compiled code beyond their end."""
+    with pytest.raises(kh.InvalidValue, match=message):
+        run(Coins(**broken))
+
+
+def test_an_eta_of_the_wrong_shape_is_refused() -> None:
+    class Odd(Coins):
+        @property
+        def eta(self) -> np.ndarray:
+            return np.ones((2, 3))
+
+    with pytest.raises(kh.InvalidValue, match="eta"):
+        run(Odd())
+
+
+def test_worlds_of_ones_own_are_told_apart(tmp_path: Path) -> None:
+    run(Coins(), resume=tmp_path, horizon=10)
+    with pytest.raises(kh.InvalidValue, match="differs in world"):
+        run(Coins((0.6, 0.3)), resume=tmp_path, horizon=10)
+
+
+def test_an_executor_that_takes_no_more_work() -> None:
+    class Full(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **_: Any) -> Future[Any]:
+            if args[1] == 2:
+                raise RuntimeError("the queue is full")
+            return super().submit(fn, *args)
+
+    with Full(1) as executor, pytest.raises(RuntimeError, match="full"):
+        run(executor=executor)
+
+
 # -- guards ---------------------------------------------------------------------------------------
 
 
@@ -329,6 +410,7 @@ def test_every_world_can_be_played(name: str) -> None:
         ({"replications": 0}, "replications"),
         ({"seed": -1}, "seed"),
         ({"workers": -1}, "workers"),
+        ({"workers": 0}, "workers"),
         ({"checkpoints": 0}, "checkpoints"),
         ({"checkpoints": []}, "checkpoints"),
         ({"checkpoints": [0]}, "checkpoints"),

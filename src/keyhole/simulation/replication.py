@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache
 
 import numpy as np
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from keyhole import kernels, seeds
+from keyhole.errors import InvalidValue
 from keyhole.kernels import Ints, Record
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 from keyhole.simulation.plan import Plan
-from keyhole.worlds import World
+from keyhole.worlds import Rounds, World
 
 # A block's observations take half a megabyte: small enough for the cache, and large enough that
 # the calls between blocks do not count.
@@ -31,6 +33,11 @@ class Player:
 
     def __init__(self, policy: Policy, world: World, checkpoints: Ints) -> None:
         policy = policy.told(world.noise_scale)
+        if world.eta.shape != (world.n_arms, world.dim):
+            raise InvalidValue(
+                f"{type(world).__name__}.eta has shape {world.eta.shape}, "
+                f"not {(world.n_arms, world.dim)}"
+            )
         n, c = world.n_arms, checkpoints.size
         shared = policy.parameters == "shared"
         self.rule = policy.rule.plain()
@@ -63,7 +70,7 @@ def replicate(plan: Plan, number: int, tick: Tick | None = None) -> Outcome:
     size = max(16, min(4096, BLOCK_FLOATS // (world.n_arms * world.dim)))
     for start in range(0, plan.horizon, size):
         n = min(size, plan.horizon - start)
-        rounds = world.rounds(n, source)
+        rounds = _checked(world, world.rounds(n, source), n)
         z = source["policy"].standard_normal((n, world.n_arms))
         uniforms = source["coin"].random((n, 2))
         block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
@@ -85,6 +92,28 @@ def replicate(plan: Plan, number: int, tick: Tick | None = None) -> Outcome:
     outcome = {name: np.stack([getattr(p.record, name) for p in players]) for name in kept}
     outcome["optimal"] = outcome["optimal"] / plan.checkpoints
     return outcome
+
+
+def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
+    """The rounds as a kernel can take them: compiled code does not look where it reads."""
+    per_arm, dim = (n, world.n_arms), world.dim
+    names = [field.name for field in fields(Rounds)]
+    plain = (np.ascontiguousarray(getattr(rounds, name), dtype=np.float64) for name in names)
+    block = Rounds(*plain)
+    if block.observations.shape not in ((*per_arm, dim), (n, 1, dim)):
+        raise InvalidValue(
+            f"{type(world).__name__}.rounds({n}) gave observations of shape "
+            f"{block.observations.shape}, not {(*per_arm, dim)} or {(n, 1, dim)}"
+        )
+    for name in ("rewards", "values", "latent"):
+        if (shape := getattr(block, name).shape) != per_arm:
+            raise InvalidValue(
+                f"{type(world).__name__}.rounds({n}) gave {name} of shape {shape}, not {per_arm}"
+            )
+    # One NaN or infinity in a block makes its sum one.
+    if not np.isfinite(block.observations.sum() + block.rewards.sum() + block.values.sum()):
+        raise InvalidValue(f"{type(world).__name__}.rounds({n}) gave numbers that are not finite")
+    return block
 
 
 def replicate_elsewhere(plan: Plan, number: int) -> Outcome:

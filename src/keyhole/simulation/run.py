@@ -67,7 +67,7 @@ def simulate(
     """
     plan = Plan.of(world, policies, horizon, seed, checkpoints)
     replications = checks.whole("replications", replications)
-    workers = checks.whole("workers", workers or os.cpu_count() or 1)
+    workers = checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers)
     if resume is not None and seed is None:
         raise InvalidValue("give a seed to resume: without one, no two simulations are the same")
     store = None if resume is None else Store(resume, plan, versions()["keyhole"])
@@ -133,11 +133,18 @@ def _on_executor(
         finish(number, outcome)
         advance(plan.horizon)
 
+    futures: dict[Future[Outcome], int] = {}
+
     def halt() -> None:
         for future in futures:
             future.cancel()
 
-    futures = {executor.submit(replicate_elsewhere, plan, number): number for number in numbers}
+    try:
+        for number in numbers:
+            futures[executor.submit(replicate_elsewhere, plan, number)] = number
+    except BaseException:
+        halt()
+        raise
     _collect(futures, finish_and_advance, halt)
 
 

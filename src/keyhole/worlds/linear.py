@@ -246,7 +246,7 @@ class LinearWorld(World):
         arrays = {k: v for k, v in settings.items() if isinstance(v, np.ndarray)}
         digest = hashlib.sha256(b"".join(arrays[name].tobytes() for name in sorted(arrays)))
         plain = {k: v for k, v in settings.items() if k not in arrays}
-        sizes = {"context_dim": self.context_dim, "noise_scale": self.noise_scale}
+        sizes = {"context_dim": self.context_dim}
         return {**super().describe(), **sizes, **plain, "sha256": digest.hexdigest()}
 
     def __repr__(self) -> str:

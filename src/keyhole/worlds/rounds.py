@@ -1,7 +1,9 @@
 """A block of rounds, and the world that hands them out."""
 
+import hashlib
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,8 @@ from keyhole.seeds import Seed, Streams
 Floats = NDArray[np.float64]
 
 
-class Rounds(NamedTuple):
+@dataclass(frozen=True)
+class Rounds:
     """What T rounds hold, whichever arms are going to be chosen."""
 
     observations: Floats  # (T, n_arms, dim), or (T, 1, dim) where the arms share one
@@ -55,5 +58,11 @@ class World(ABC):
         """The next n rounds of some streams, or the first n of a seed."""
 
     def describe(self) -> dict[str, Any]:
-        """What a result's attributes say of the world it comes from."""
-        return {"kind": type(self).__name__, "n_arms": self.n_arms, "dim": self.dim}
+        """What a result's attributes say of the world it comes from, and what tells it apart."""
+        return {
+            "kind": type(self).__name__,
+            "n_arms": self.n_arms,
+            "dim": self.dim,
+            "noise_scale": float(self.noise_scale),
+            "eta_sha256": hashlib.sha256(np.ascontiguousarray(self.eta).tobytes()).hexdigest(),
+        }
