@@ -77,7 +77,8 @@ def limits(world: kh.LinearWorld) -> tuple[float, float]:
     source, total = seeds.Streams(1), HORIZON * REPLICATIONS
     plan = Plan.of(world, POLICY, HORIZON, 1, None)
     count = N_ARMS * (world.dim + 3)  # observations, x'mu given y, rewards, the policy's own
-    normals = seconds(lambda: source["x"].standard_normal((HORIZON, count)))
+    room = np.empty((HORIZON, count))
+    normals = seconds(lambda: source["x"].standard_normal(out=room))
     rounds = world.rounds(HORIZON, source)
     z, uniforms = source["z"].standard_normal((HORIZON, N_ARMS)), source["u"].random((HORIZON, 2))
     block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)

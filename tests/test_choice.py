@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 import keyhole as kh
+from keyhole.choice import expected_largest
 
 
 def two_arms(location: list[float], scale: list[float]) -> float:
@@ -157,6 +158,21 @@ def test_small_probabilities_keep_their_digits() -> None:
 def test_epsilon_mixes_with_a_uniform_choice() -> None:
     p = kh.choice_probabilities([[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]], epsilon=0.1)
     np.testing.assert_allclose(p, [[0.95, 0.05], [0.5, 0.5]], atol=1e-15)
+
+
+def test_the_expected_largest() -> None:
+    """max(c, Z) has mean c Phi(c) + phi(c); the larger of two standard normals 1 / sqrt(pi)."""
+    for c in (-2.0, 0.0, 0.7):
+        density = math.exp(-c * c / 2) / math.sqrt(2 * math.pi)
+        expected = c * float(ndtr(c)) + density
+        assert expected_largest([c, 0.0], [0.0, 1.0]) == pytest.approx(expected, abs=1e-10)
+    assert expected_largest([5.0, 5.0], [2.0, 2.0]) == pytest.approx(5 + 2 / math.sqrt(math.pi))
+    assert expected_largest([1.0, 3.0], [0.0, 0.0]) == 3.0
+    rng = np.random.default_rng(4)
+    location, scale = rng.standard_normal(6), 10.0 ** rng.uniform(-4, 1, 6)
+    draws = (location + scale * rng.standard_normal((200_000, 6))).max(axis=1)
+    error = draws.std() / math.sqrt(200_000)
+    assert abs(draws.mean() - expected_largest(location, scale)) <= 4 * error
 
 
 @pytest.mark.parametrize(

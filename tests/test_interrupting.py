@@ -7,15 +7,17 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import xarray as xr
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import keyhole as kh
 from keyhole.simulation import run as module
+from keyhole.simulation.blas import one_blas_thread
 from keyhole.simulation.plan import Plan
 from keyhole.simulation.replication import replicate
 
@@ -65,6 +67,39 @@ def test_another_simulation_is_not_resumed(tmp_path: Path) -> None:
     (tmp_path / "mine" / "thesis.tex").touch()
     with pytest.raises(kh.InvalidValue, match="not empty"):
         run(resume=tmp_path / "mine")
+
+
+def test_a_damaged_plan(tmp_path: Path) -> None:
+    run(resume=tmp_path, horizon=100)
+    for text in ("", "{", "[1]", "\x00"):
+        (tmp_path / "plan.json").write_text(text)
+        with pytest.raises(kh.FileError, match="damaged"):
+            run(resume=tmp_path, horizon=100)
+    with pytest.raises(kh.InvalidValue, match="is a file"):
+        run(resume=tmp_path / "plan.json")
+
+
+def test_a_file_of_another_replication(tmp_path: Path) -> None:
+    run(resume=tmp_path, horizon=100)
+    first, second = (tmp_path / f"replication-00000{i}.npz" for i in (0, 1))
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(kh.FileError, match="not the file of replication 1"):
+        run(resume=tmp_path, horizon=100)
+
+
+def test_a_policy_whose_rule_has_changed_is_not_resumed(tmp_path: Path) -> None:
+    class Mine(kh.Policy):
+        strength = 1.0
+
+        @property
+        def rule(self) -> kh.Rule:
+            return kh.Rule(optimism=self.strength)
+
+    settings: dict[str, Any] = {"horizon": 10, "replications": 1, "seed": 1, "resume": tmp_path}
+    kh.simulate(RECIPE, Mine(), **settings)
+    Mine.strength = 2.0
+    with pytest.raises(kh.InvalidValue, match="differs in policies"):
+        kh.simulate(RECIPE, Mine(), **settings)
 
 
 def test_a_damaged_replication_says_what_to_do(tmp_path: Path) -> None:
@@ -197,9 +232,9 @@ def test_a_dask_cluster_that_loses_a_worker() -> None:
         assert os.getpid() not in pids
         executor = client.get_executor()
         finished = 0
-        collect = module._collect
+        work = module._work
 
-        def kill_in_the_middle(futures: Any, finish: Any, halt: Any) -> None:
+        def kill_in_the_middle(numbers: Any, submit: Any, finish: Any) -> None:
             def finish_and_kill(number: int, outcome: Any) -> None:
                 nonlocal finished
                 finish(number, outcome)
@@ -207,10 +242,10 @@ def test_a_dask_cluster_that_loses_a_worker() -> None:
                 if finished == 5:
                     os.kill(pids[0], signal.SIGKILL)
 
-            collect(futures, finish_and_kill, halt)
+            work(numbers, submit, finish_and_kill)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "_collect", kill_in_the_middle)
+            patch.setattr(module, "_work", kill_in_the_middle)
             runs = run(executor=executor, **settings)
         after = set(client.run(os.getpid).values())
         assert pids[0] not in after
@@ -252,13 +287,43 @@ def test_nothing_is_shown_without_a_terminal(capfd: pytest.CaptureFixture[str]) 
     assert "simulating 2 x 100 rounds" in capfd.readouterr().err
 
 
-def test_blas_keeps_its_threads_afterwards() -> None:
-    from threadpoolctl import threadpool_info
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
-    def threads() -> list[int]:
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    before = threads()
-    run(horizon=10)
-    assert threads() == before
-    assert np.prod(before) >= 1
+def test_blas_has_one_thread_while_replications_are_at_work() -> None:
+    """Also where two simulations overlap; and its own number again afterwards."""
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert blas_threads() == {2}
+        with one_blas_thread():
+            with one_blas_thread():
+                assert blas_threads() == {1}
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+        seen: list[set[int]] = []
+        plan = Plan.of(RECIPE, kh.Greedy(), 100, 1, None)
+        replicate(plan, 0, tick=lambda _: seen.append(blas_threads()))
+        assert seen == [{1}]
+        assert blas_threads() == {2}
+
+
+def test_an_interrupt_while_work_is_handed_out() -> None:
+    """What is not begun is called off, and what is finished is kept."""
+
+    class Impatient(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **_: Any) -> Future[Any]:
+            if args[1] == 4:
+                time.sleep(1.0)  # the first ones are finished by now
+                raise KeyboardInterrupt
+            return super().submit(fn, *args)
+
+    with Impatient(1) as executor, pytest.raises(kh.SimulationInterrupted) as caught:
+        run(executor=executor, horizon=10)
+    runs = caught.value.runs
+    assert runs is not None
+    assert runs.sizes["replication"] == 4
+
+
+def test_many_more_replications_than_are_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IN_FLIGHT", 3)
+    assert run(horizon=50, replications=20).sizes["replication"] == 20

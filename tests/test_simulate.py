@@ -97,7 +97,7 @@ def test_netcdf_there_and_back(tmp_path: Path) -> None:
 
 
 def test_checkpoints() -> None:
-    assert run(checkpoints=3).time.values.tolist() == [100, 200, 300]
+    assert run(checkpoints=np.int64(3)).time.values.tolist() == [100, 200, 300]
     assert run(checkpoints=[7, 3, 7]).time.values.tolist() == [3, 7, 300]
     assert run(checkpoints=1000).time.values.tolist() == list(range(1, 301))
     assert run(horizon=1).time.values.tolist() == [1]
@@ -168,6 +168,12 @@ def test_decisions_depend_on_nothing_hidden(policy: kh.Policy) -> None:
 
 
 # -- the same however and wherever ----------------------------------------------------------------
+
+
+class NotARule(kh.Policy):
+    @property
+    def rule(self) -> Any:
+        return (1.0, 2.0)
 
 
 class Backwards(ThreadPoolExecutor):
@@ -359,6 +365,9 @@ def test_a_world_of_ones_own() -> None:
         ({"latent": np.ones((1, 2))}, "latent"),
         ({"observations": np.full((300, 1, 1), np.nan)}, "finite"),
         ({"rewards": np.full((300, 2), np.inf)}, "finite"),
+        ({"values": np.full((300, 2), np.nan)}, "finite"),
+        ({"rewards": np.ones((300, 2), dtype=complex)}, "numbers"),
+        ({"rewards": np.ones((300, 2), dtype=object)}, "numbers"),
     ],
 )
 def test_rounds_that_are_wrong_are_refused(broken: dict[str, Any], message: str) -> None:
@@ -375,6 +384,16 @@ def test_an_eta_of_the_wrong_shape_is_refused() -> None:
 
     with pytest.raises(kh.InvalidValue, match="eta"):
         run(Odd())
+
+
+def test_a_recipe_that_draws_something_else() -> None:
+    class Wrong(kh.RandomLinearWorld):
+        def draw(self, seed: Any = None) -> Any:
+            return linear() if self.n_arms == 4 else seed
+
+    for n_arms in (4, 5):
+        with pytest.raises(kh.InvalidValue, match="must draw Worlds"):
+            run(Wrong(n_arms=n_arms, context_dim=3, observation_dim=3))
 
 
 def test_worlds_of_ones_own_are_told_apart(tmp_path: Path) -> None:
@@ -411,6 +430,14 @@ def test_an_executor_that_takes_no_more_work() -> None:
         ({"seed": -1}, "seed"),
         ({"workers": -1}, "workers"),
         ({"workers": 0}, "workers"),
+        ({"policies": None}, "policies"),
+        ({"policies": kh.Greedy}, "policies"),
+        ({"policies": "greedy"}, "policies"),
+        ({"policies": [NotARule()]}, "must be a Rule"),
+        ({"horizon": 10**30}, "horizon"),
+        ({"replications": 10**30}, "replications"),
+        ({"executor": "threads"}, "get_executor"),
+        ({"executor": Backwards(), "workers": 2}, "workers"),
         ({"checkpoints": 0}, "checkpoints"),
         ({"checkpoints": []}, "checkpoints"),
         ({"checkpoints": [0]}, "checkpoints"),

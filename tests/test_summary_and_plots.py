@@ -105,9 +105,41 @@ def test_a_curve_is_the_mean_and_the_dashed_one_the_worst(runs: xr.Dataset) -> N
     assert len(axes.collections) >= 2  # the bands
 
 
-def test_figures_never_simulate(runs: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a figure has simulated")
+def test_a_legend_of_many_arms_leaves_the_data_their_room() -> None:
+    world = kh.RandomLinearWorld(n_arms=30, context_dim=2, observation_dim=2)
+    runs = kh.simulate(world, kh.Uniform(), horizon=50, replications=3, seed=1, progress=False)
+    figure = kh.plots.pulls(runs)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    width = axes.get_window_extent().width / figure.dpi
+    legend = axes.get_legend()
+    assert width > 3.5
+    assert legend is not None
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
 
-    monkeypatch.setattr("keyhole.simulation.run.replicate", refuse)
-    kh.plots.regret(runs)
+
+def test_one_policy_picked_out_still_has_its_figures(runs: xr.Dataset) -> None:
+    one = runs.sel(policy="greedy")
+    for name in kh.plots.__all__:
+        assert getattr(kh.plots, name)(one).axes
+    with pytest.raises(kh.InvalidValue, match="t = 2"):
+        kh.plots.normalized_regret(runs.isel(time=[0]))
+    with pytest.raises(kh.InvalidValue, match=r"runs\.regret"):
+        kh.summary.summarize(runs)  # type: ignore[arg-type]
+
+
+def test_every_figure_shows_its_quantity(runs: xr.Dataset) -> None:
+    """The first solid line of each, by hand."""
+    late, greedy = runs.sel(time=runs.time >= 10), runs.sel(policy="greedy")
+    expected = {
+        "normalized_regret": (late.regret / np.log(late.time) ** 2).isel(policy=0),
+        "estimation_error": (greedy.error * np.sqrt(greedy.time)).isel(arm=0),
+        "pulls": (greedy.pulls / greedy.time).isel(arm=0),
+    }
+    for name, curve in expected.items():
+        settings = {} if name == "normalized_regret" else {"policy": "greedy"}
+        axes = getattr(kh.plots, name)(runs, **settings).axes[0]
+        shown = np.asarray(axes.lines[0].get_ydata())
+        np.testing.assert_allclose(shown, curve.mean("replication"))
+        band = axes.collections[0].get_paths()[0].get_extents()
+        assert band.height > 0

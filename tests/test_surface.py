@@ -29,6 +29,7 @@ PUBLIC = [
     "Rounds",
     "Rule",
     "SimulationInterrupted",
+    "Streams",
     "ThompsonSampling",
     "Uniform",
     "UnknownArm",

@@ -1,6 +1,7 @@
 """Worlds: what they derive by hand and by closed form, and what they hand out."""
 
 import dataclasses
+import json
 from typing import Any, get_args
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import stats
 
 import keyhole as kh
 from keyhole.seeds import Streams
+from keyhole.worlds import drawing
 from keyhole.worlds.distributions import DRAWS, Name, is_subgaussian
 from tests.worlds import WORLDS, linear
 
@@ -114,9 +116,62 @@ def test_the_prediction_is_the_papers() -> None:
 def test_full_observation_learns_mu_itself() -> None:
     world = linear(sensing=np.eye(4), sensing_covariance=0.0)
     np.testing.assert_allclose(world.eta, world.parameters, atol=1e-10)
-    assert world.r2 == pytest.approx(0.0, abs=1e-6)
+    assert world.r2 == pytest.approx(0.0, abs=1e-12)
     rounds = world.rounds(100, seed=1)
     np.testing.assert_allclose(rounds.values, rounds.latent, atol=1e-6)
+
+
+def test_features_in_very_different_units() -> None:
+    """Scales are no ranks: a small feature is not taken for rounding, with or without noise."""
+    exact = kh.LinearWorld(
+        sensing=np.eye(2),
+        parameters=[[1e4, 0.0], [0.0, 1e-4]],
+        context_covariance=np.diag([1e-8, 1e8]),
+        sensing_covariance=0.0,
+    )
+    np.testing.assert_allclose(exact.eta, exact.parameters, rtol=1e-12)
+    assert exact.r2 <= 1e-7
+    np.testing.assert_allclose(exact.value_scales, [1.0, 1.0], rtol=1e-12)
+    plain, units = linear(dim=3), np.array([1e-6, 1.0, 1e6])
+    scaled = linear(
+        sensing=plain.sensing * units[:, None],
+        sensing_covariance=plain.sensing_covariance * np.outer(units, units),
+    )
+    np.testing.assert_allclose(scaled.eta * units, plain.eta, rtol=1e-9)
+    assert scaled.r2 == pytest.approx(plain.r2, rel=1e-9)
+
+
+def test_an_ill_conditioned_covariance() -> None:
+    """Condition 1e12, rotated, and all of it seen: y'eta has the variance of x'mu."""
+    rng = np.random.default_rng(1)
+    turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    spread = (turn * np.geomspace(1e-12, 1.0, 4)) @ turn.T
+    mu = rng.standard_normal((3, 4))
+    world = linear(
+        sensing=np.eye(4), parameters=mu, context_covariance=spread, sensing_covariance=0.0
+    )
+    expected = np.sqrt(np.diag(mu @ world.context_covariance @ mu.T))
+    np.testing.assert_allclose(world.value_scales, expected, rtol=1e-6)
+    assert world.r2 <= 1e-6
+
+
+def test_arms_of_one_parameter_and_one_context_tie_to_the_bit() -> None:
+    settings = {"n_arms": 5, "context_dim": 80, "observation_dim": 80, "shared_parameter": True}
+    for distribution in ("normal", "uniform"):
+        world = kh.LinearWorld.random(
+            **settings, shared_context=True, context_distribution=distribution, seed=1
+        )
+        rounds = world.rounds(200, seed=1)
+        assert (rounds.values == rounds.values[:, :1]).all()
+        assert (rounds.latent == rounds.latent[:, :1]).all()
+    np.testing.assert_allclose(world.optimality[0], 0.2, rtol=1e-12)
+
+
+def test_what_is_derived_cannot_be_changed_either() -> None:
+    world = linear()
+    for name in ("eta", "prediction", "observation_covariance", "value_scales"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(world, name)[...] = 0.0
 
 
 def test_the_normal_shortcut_has_the_models_distribution() -> None:
@@ -124,8 +179,7 @@ def test_the_normal_shortcut_has_the_models_distribution() -> None:
     for shared in (False, True):
         world = linear(shared_context=shared)
         shortcut = world.rounds(N, seed=1)
-        # The general path, by a reward distribution that is not normal.
-        general = dataclasses.replace(world, reward_distribution="uniform").rounds(N, seed=2)
+        general = drawing.drawn_rounds(world, N, Streams(2))
         moments = []
         for rounds in (shortcut, general):
             y = np.broadcast_to(rounds.observations, (N, 3, world.dim)).reshape(N, -1)
@@ -173,6 +227,32 @@ def test_best_value_in_closed_form() -> None:
     world = kh.LinearWorld(sensing=np.eye(1), parameters=np.ones((3, 1)), sensing_covariance=0.0)
     assert world.best_value[0] == pytest.approx(1.5 / np.sqrt(np.pi), rel=1e-9)
     np.testing.assert_allclose(world.optimality[0], 1 / 3, rtol=1e-9)
+
+
+def test_a_recipe_passes_every_setting_on() -> None:
+    two: Any = np.int64(2)
+    half: Any = np.float32(0.5)
+    recipe = kh.RandomLinearWorld(
+        n_arms=two,
+        context_dim=3,
+        observation_dim=4,
+        shared_context=True,
+        context_scale=2,
+        sensing_scale=3.0,
+        reward_scale=half,
+        context_distribution="uniform",
+        sensing_distribution="mixture",
+        reward_distribution="rademacher",
+    )
+    world = recipe.draw(seed=1)
+    np.testing.assert_array_equal(world.context_covariance, 4.0 * np.eye(3))
+    np.testing.assert_array_equal(world.sensing_covariance, 9.0 * np.eye(4))
+    assert world.reward_scale == 0.5
+    assert world.shared_context
+    assert world.context_distribution == "uniform"
+    assert world.sensing_distribution == "mixture"
+    assert world.reward_distribution == "rademacher"
+    json.dumps(recipe.describe())
 
 
 def test_a_recipe_draws_standard_normal_instances() -> None:
@@ -250,6 +330,7 @@ def test_heavy_tails_are_said_to_be_outside_the_theory() -> None:
         ({"reward_scale": -1.0}, "reward_scale"),
         ({"context_distribution": "gaussian"}, "normal, uniform"),
         ({"reward_distribution": "cauchy"}, "reward_distribution"),
+        ({"shared_context": "no"}, "shared_context"),
     ],
 )
 def test_nonsense_worlds(settings: dict[str, Any], message: str) -> None:

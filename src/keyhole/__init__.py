@@ -9,6 +9,7 @@ from keyhole.errors import FileError, InvalidValue, KeyholeError, MissingExtra, 
 from keyhole.kernels import Rule
 from keyhole.policies import EpsilonGreedy, Greedy, LinUCB, Policy, ThompsonSampling, Uniform
 from keyhole.posterior import Posterior
+from keyhole.seeds import Streams
 from keyhole.worlds import LinearWorld, RandomLinearWorld, Rounds, World
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "Rounds",
     "Rule",
     "SimulationInterrupted",
+    "Streams",
     "ThompsonSampling",
     "Uniform",
     "UnknownArm",

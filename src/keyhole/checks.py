@@ -55,17 +55,26 @@ def number(
     return result
 
 
+def flag(name: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidValue(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def positive(name: str, value: object) -> float:
     """A plain float above 0, and not so small that its inverse could overflow."""
     return number(name, value, above=0.0, least=1.0 / LARGEST)
 
 
-def whole(name: str, value: object, *, least: int = 1) -> int:
-    """A plain int of at least `least`."""
+def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> int:
+    """A plain int from `least` to `most`."""
     if (
         isinstance(value, bool | np.bool_)
         or not isinstance(value, numbers.Integral)
         or value < least
     ):
         raise InvalidValue(f"{name} must be a whole number of at least {least}, got {value!r}")
+    if int(value) > most:
+        raise InvalidValue(f"{name} must be at most {most:,}, got {value!r}")
     return int(value)

@@ -6,6 +6,9 @@
     ├── FileError (ValueError)        a file that is not what was saved, or not all of it
     └── MissingExtra (ImportError)    a part of Keyhole whose packages are not installed
 
+Ctrl-C during a simulation raises `SimulationInterrupted`, a KeyboardInterrupt that carries what was
+finished.
+
 A message says what came, what is allowed and, where there is one, the usual fix.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -33,7 +34,7 @@ def estimation_error(runs: xr.Dataset, *, policy: str | None = None) -> Figure:
     """sqrt(t) |mean - eta| of each arm under one policy (by default the first)."""
     figure, axes = _figure()
     chosen = _policy(runs, policy)
-    _curves(axes, times_root(chosen.error), label="arm", worst=False)
+    _curves(axes, times_root(chosen.error), label="arm")
     axes.set_title(str(chosen.policy.values), fontsize="medium")
     return _finished(figure, axes, r"$\sqrt{t}\ |\hat\eta_i - \eta_i|$")
 
@@ -42,7 +43,7 @@ def pulls(runs: xr.Dataset, *, policy: str | None = None) -> Figure:
     """The share of rounds so far in which each arm was pulled, under one policy."""
     figure, axes = _figure()
     chosen = _policy(runs, policy)
-    _curves(axes, chosen.pulls / chosen.time, label="arm", worst=False)
+    _curves(axes, chosen.pulls / chosen.time, label="arm", worst="largest")
     axes.set_title(str(chosen.policy.values), fontsize="medium")
     return _finished(figure, axes, "share of pulls")
 
@@ -53,29 +54,29 @@ def _figure() -> tuple[Figure, Axes]:
 
 
 def _policy(runs: xr.Dataset, name: str | None) -> xr.Dataset:
-    known = [str(policy) for policy in runs.policy.values]
+    known = [str(policy) for policy in np.atleast_1d(runs.policy.values)]
     if name is not None and name not in known:
         raise InvalidValue(
             f"there is no policy {name!r} in these runs; there is {', '.join(known)}"
         )
-    return runs.sel(policy=name or known[0])
+    return runs.sel(policy=name or known[0]) if "policy" in runs.dims else runs
 
 
-def _curves(axes: Axes, curves: xr.DataArray, *, label: str = "policy", worst: bool = True) -> None:
+def _curves(
+    axes: Axes, curves: xr.DataArray, *, label: str = "policy", worst: str = "worst case"
+) -> None:
     """A line for each value of the dimension `label`, its band, and dashed the worst case."""
-    summary = summarize(curves)
+    summary = summarize(curves if label in curves.dims else curves.expand_dims(label))
     time = summary.time.values
     for i, value in enumerate(summary[label].values):
         one, colour = summary.sel({label: value}), COLOURS[i % len(COLOURS)]
         # After seven colours they come round again, dotted.
         line = "-" if i < len(COLOURS) else ":"
-        name = str(value) if label == "policy" else f"{label} {value + 1}"
+        name = str(value) if label == "policy" else f"{label} {value}"
         axes.plot(time, one["mean"], line, color=colour, linewidth=1.6, label=name)
         axes.fill_between(time, one.low, one.high, color=colour, alpha=0.2, linewidth=0)
-        if worst:
-            axes.plot(time, one.worst, "--", color=colour, linewidth=1.0)
-    if worst:
-        axes.plot([], [], "--", color="0.4", linewidth=1.0, label="worst case")
+        axes.plot(time, one.worst, "--", color=colour, linewidth=0.9)
+    axes.plot([], [], "--", color="0.4", linewidth=0.9, label=worst)
     axes.fill_between([], [], [], color="0.4", alpha=0.3, linewidth=0, label="95% band of the mean")
 
 
@@ -88,7 +89,17 @@ def _finished(figure: Figure, axes: Axes, ylabel: str) -> Figure:
     axes.grid(visible=True, color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize="small")
+    entries = len(axes.get_legend_handles_labels()[1])
+    columns = -(-entries // 14)
+    # Each further column of a long legend gets room of its own, not the data's.
+    figure.set_size_inches(7.0 + 1.6 * (columns - 1), 3.6)
+    axes.legend(
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        fontsize="small",
+        ncols=columns,
+    )
     return figure
 
 

@@ -23,8 +23,10 @@ def summarize(
     >>> summary["mean"].values.tolist(), summary["worst"].values.tolist()
     ([2.0, 4.0], [3.0, 6.0])
     """
-    level = checks.number("level", level, above=0.0, most=1.0)
+    level = checks.number("level", level, above=0.0, least=0.0, most=1.0)
     draws = checks.whole("draws", draws)
+    if not isinstance(curves, xr.DataArray):
+        raise InvalidValue(f"summarize takes one variable, such as runs.regret, got {type(curves)}")
     if "replication" not in curves.dims:
         raise InvalidValue(f"curves need a dimension 'replication', got {curves.dims}")
     n = curves.sizes["replication"]
@@ -53,6 +55,8 @@ def over_log_squared(regret: xr.DataArray) -> xr.DataArray:
     Below t = 10 the divisor is so small that the curve says nothing: plots leave that out.
     """
     late = regret.sel(time=regret.time >= 2)
+    if late.sizes["time"] == 0:
+        raise InvalidValue("regret over (log t)^2 begins at t = 2, and these curves end before")
     result: xr.DataArray = late / np.log(late.time) ** 2
     return result
 

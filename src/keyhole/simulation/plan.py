@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from keyhole import checks, seeds
 from keyhole.errors import InvalidValue
-from keyhole.kernels import Ints
+from keyhole.kernels import Ints, Rule
 from keyhole.policies import Policy
 from keyhole.worlds import World
 
@@ -48,7 +48,7 @@ class Plan:
     horizon: int
     checkpoints: Ints
     seed: np.random.SeedSequence
-    process: int
+    described: dict[str, str | int]
 
     @classmethod
     def of(
@@ -63,37 +63,57 @@ class Plan:
         if not isinstance(world, World | WorldRecipe):
             raise InvalidValue(
                 f"world must be a World such as LinearWorld.random(...), "
-                f"or a recipe with draw(seed) such as RandomLinearWorld(...), got {world!r}"
+                f"or a recipe with n_arms, dim, draw(seed) and describe() such as "
+                f"RandomLinearWorld(...), got {world!r}"
             )
         horizon = checks.whole("horizon", horizon)
+        named, times = _named(policies), _checkpoints(checkpoints, horizon)
+        start = seeds.root(seed)
         return cls(
             world=world,
-            policies=_named(policies),
+            policies=named,
             horizon=horizon,
-            checkpoints=_checkpoints(checkpoints, horizon),
-            seed=seeds.root(seed),
-            process=os.getpid(),
+            checkpoints=times,
+            seed=start,
+            described=_described(world, named, horizon, times, start),
         )
 
-    def describe(self) -> dict[str, str | int]:
-        """The plan in plain words, for the attributes of a result and to tell plans apart."""
-        policies = {
-            name: {"name": type(policy).__name__, "settings": asdict(policy)}
-            for name, policy in self.policies.items()
+
+def _described(
+    world: World | WorldRecipe,
+    policies: Mapping[str, Policy],
+    horizon: int,
+    checkpoints: Ints,
+    seed: np.random.SeedSequence,
+) -> dict[str, str | int]:
+    """The plan in plain words, for the attributes of a result and to tell plans apart."""
+    recipes = {
+        name: {
+            "name": type(policy).__name__,
+            "settings": asdict(policy),
+            "rule": policy.told(1.0).rule,
         }
-        return {
-            "world": json.dumps(self.world.describe()),
-            "policies": json.dumps(policies),
-            "horizon": self.horizon,
-            "checkpoints": json.dumps(self.checkpoints.tolist()),
-            "seed": json.dumps([self.seed.entropy, list(self.seed.spawn_key)]),
-        }
+        for name, policy in policies.items()
+    }
+    return {
+        "world": json.dumps(world.describe(), default=_plain),
+        "policies": json.dumps(recipes, default=_plain),
+        "horizon": horizon,
+        "checkpoints": json.dumps(checkpoints.tolist()),
+        "seed": json.dumps([seed.entropy, list(seed.spawn_key)], default=_plain),
+    }
+
+
+def _plain(value: object) -> Any:
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else repr(value)
 
 
 def _named(policies: Policies) -> dict[str, Policy]:
     """Policies by the names that the result will call them."""
     if isinstance(policies, Policy):
         policies = [policies]
+    if not isinstance(policies, Mapping | Sequence) or isinstance(policies, str):
+        raise InvalidValue(f"policies must be one, a list or a dict of them, got {policies!r}")
     if not isinstance(policies, Mapping):
         named = {str(policy): policy for policy in policies}
         if len(named) < len(policies):
@@ -104,7 +124,9 @@ def _named(policies: Policies) -> dict[str, Policy]:
     for name, policy in policies.items():
         if not isinstance(policy, Policy) or not isinstance(name, str):
             raise InvalidValue(f"policies must be Policy objects, by name or not, got {policy!r}")
-        policy.told(1.0).rule  # noqa: B018  a policy whose settings clash says so here, not later
+        if not isinstance(rule := policy.told(1.0).rule, Rule):
+            raise InvalidValue(f"the rule of {policy!r} must be a Rule, got {rule!r}")
+        rule.plain()
     return dict(policies)
 
 
@@ -118,7 +140,7 @@ def _checkpoints(given: int | Sequence[int] | None, horizon: int) -> Ints:
         even = np.linspace(0, horizon, 101)[1:]
         early = np.geomspace(1, horizon, 50)
         wanted = np.concatenate([even, early]).round().clip(1, horizon)
-    elif isinstance(given, int):
+    elif isinstance(given, Integral):
         count = min(checks.whole("checkpoints", given), horizon)
         wanted = np.linspace(0, horizon, count + 1)[1:].round()
     else:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import fields
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from keyhole import kernels, seeds
+from keyhole import checks, kernels, seeds
 from keyhole.errors import InvalidValue
 from keyhole.kernels import Ints, Record
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
+from keyhole.simulation.blas import one_blas_thread
 from keyhole.simulation.plan import Plan
 from keyhole.worlds import Rounds, World
 
@@ -33,11 +30,6 @@ class Player:
 
     def __init__(self, policy: Policy, world: World, checkpoints: Ints) -> None:
         policy = policy.told(world.noise_scale)
-        if world.eta.shape != (world.n_arms, world.dim):
-            raise InvalidValue(
-                f"{type(world).__name__}.eta has shape {world.eta.shape}, "
-                f"not {(world.n_arms, world.dim)}"
-            )
         n, c = world.n_arms, checkpoints.size
         shared = policy.parameters == "shared"
         self.rule = policy.rule.plain()
@@ -64,8 +56,14 @@ def replicate(plan: Plan, number: int, tick: Tick | None = None) -> Outcome:
     sees the same rounds and is handed the same numbers to draw from, so that what one does
     depends neither on which others there are, nor on where or when it is done.
     """
+    with one_blas_thread():
+        return _played(plan, number, tick)
+
+
+def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
     source = seeds.Streams(seeds.child(plan.seed, number), reuse=True)
     world = plan.world if isinstance(plan.world, World) else plan.world.draw(source)
+    _check(plan, world)
     players = [Player(policy, world, plan.checkpoints) for policy in plan.policies.values()]
     size = max(16, min(4096, BLOCK_FLOATS // (world.n_arms * world.dim)))
     for start in range(0, plan.horizon, size):
@@ -94,39 +92,34 @@ def replicate(plan: Plan, number: int, tick: Tick | None = None) -> Outcome:
     return outcome
 
 
+def _check(plan: Plan, world: World) -> None:
+    """What every world must be, whoever wrote it."""
+    kind, sizes = type(world).__name__, (plan.world.n_arms, plan.world.dim)
+    if not isinstance(world, World) or (world.n_arms, world.dim) != sizes:
+        raise InvalidValue(
+            f"{plan.world!r} must draw Worlds of (n_arms, dim) {sizes}, got {world!r}"
+        )
+    if checks.floats(f"{kind}.eta", world.eta).shape != sizes:
+        raise InvalidValue(f"{kind}.eta has shape {world.eta.shape}, not {sizes}")
+    checks.number(f"{kind}.noise_scale", world.noise_scale, least=0.0)
+
+
 def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
     """The rounds as a kernel can take them: compiled code does not look where it reads."""
-    per_arm, dim = (n, world.n_arms), world.dim
-    names = [field.name for field in fields(Rounds)]
-    plain = (np.ascontiguousarray(getattr(rounds, name), dtype=np.float64) for name in names)
-    block = Rounds(*plain)
-    if block.observations.shape not in ((*per_arm, dim), (n, 1, dim)):
-        raise InvalidValue(
-            f"{type(world).__name__}.rounds({n}) gave observations of shape "
-            f"{block.observations.shape}, not {(*per_arm, dim)} or {(n, 1, dim)}"
-        )
-    for name in ("rewards", "values", "latent"):
-        if (shape := getattr(block, name).shape) != per_arm:
+    kind, per_arm = type(world).__name__, (n, world.n_arms)
+    allowed: dict[str, list[tuple[int, ...]]]
+    allowed = {name: [per_arm] for name in ("rewards", "values", "latent")}
+    allowed["observations"] = [(*per_arm, world.dim), (n, 1, world.dim)]
+    plain = {}
+    for name, shapes in allowed.items():
+        array = np.asarray(getattr(rounds, name))
+        if array.shape not in shapes or array.dtype.kind not in "biuf":
             raise InvalidValue(
-                f"{type(world).__name__}.rounds({n}) gave {name} of shape {shape}, not {per_arm}"
+                f"{kind}.rounds({n}) must give {name} as numbers of shape "
+                f"{' or '.join(map(str, shapes))}, got {array.dtype} of shape {array.shape}"
             )
-    # One NaN or infinity in a block makes its sum one.
-    if not np.isfinite(block.observations.sum() + block.rewards.sum() + block.values.sum()):
-        raise InvalidValue(f"{type(world).__name__}.rounds({n}) gave numbers that are not finite")
-    return block
-
-
-def replicate_elsewhere(plan: Plan, number: int) -> Outcome:
-    """`replicate` on an executor, which may be in another process or on another machine."""
-    if os.getpid() != plan.process:
-        limit_blas()
-    return replicate(plan, number)
-
-
-@cache
-def limit_blas() -> None:
-    """Keep this process's BLAS to one thread for good.
-
-    Products of small matrices gain nothing from more, and with one they round alike everywhere.
-    """
-    threadpool_limits(limits=1, user_api="blas")
+        plain[name] = np.ascontiguousarray(array, dtype=np.float64)
+        # One NaN or infinity in a block makes its sum one. Latent values may be unknown.
+        if name != "latent" and not np.isfinite(plain[name].sum()):
+            raise InvalidValue(f"{kind}.rounds({n}) gave {name} that are not all finite")
+    return Rounds(**plain)

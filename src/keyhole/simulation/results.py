@@ -42,7 +42,7 @@ def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
             "time": plan.checkpoints,
             "arm": np.arange(plan.world.n_arms),
         },
-        attrs={**plan.describe(), "versions": json.dumps(versions())},
+        attrs={**plan.described, "versions": json.dumps(versions())},
     )
 
 

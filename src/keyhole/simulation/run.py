@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 
 import xarray as xr
-from threadpoolctl import threadpool_limits
 
 from keyhole import checks, seeds
 from keyhole.errors import InvalidValue
+from keyhole.simulation.blas import one_blas_thread
 from keyhole.simulation.plan import Plan, Policies, WorldRecipe
 from keyhole.simulation.progress import bar
-from keyhole.simulation.replication import Outcome, Tick, replicate, replicate_elsewhere
+from keyhole.simulation.replication import Outcome, Tick, replicate
 from keyhole.simulation.results import as_dataset, versions
 from keyhole.simulation.store import Store
 from keyhole.worlds import World
+
+# So many replications are with an executor at a time: enough for a large cluster, and few enough
+# that looking through them for the next one that is finished takes no time.
+IN_FLIGHT = 512
+
+Finish = Callable[[int, Outcome], None]
 
 
 class SimulationInterrupted(KeyboardInterrupt):
@@ -66,7 +73,14 @@ def simulate(
     True
     """
     plan = Plan.of(world, policies, horizon, seed, checkpoints)
-    replications = checks.whole("replications", replications)
+    replications = checks.whole("replications", replications, most=10**7)
+    if executor is not None and not isinstance(executor, Executor):
+        raise InvalidValue(
+            "executor must be a concurrent.futures.Executor (of a Dask client: "
+            f"client.get_executor()), got {executor!r}"
+        )
+    if executor is not None and workers is not None:
+        raise InvalidValue("workers are for our own threads: an executor has its own number")
     workers = checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers)
     if resume is not None and seed is None:
         raise InvalidValue("give a seed to resume: without one, no two simulations are the same")
@@ -80,11 +94,7 @@ def simulate(
             store.write(number, outcome)
 
     title = f"simulating {replications} x {plan.horizon:,} rounds"
-    # One thread of BLAS for each of ours: see `limit_blas`.
-    with (
-        threadpool_limits(limits=1, user_api="blas"),
-        bar(title, replications * plan.horizon, show=progress) as advance,
-    ):
+    with one_blas_thread(), bar(title, replications * plan.horizon, show=progress) as advance:
         advance(len(outcomes) * plan.horizon)
         try:
             if executor is None:
@@ -94,9 +104,6 @@ def simulate(
         except KeyboardInterrupt:
             raise SimulationInterrupted(as_dataset(plan, outcomes) if outcomes else None) from None
     return as_dataset(plan, outcomes)
-
-
-Finish = Callable[[int, Outcome], None]
 
 
 class _StoppedError(Exception):
@@ -120,8 +127,7 @@ def _on_threads(
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
-        futures = {pool.submit(replicate, plan, number, tick): number for number in numbers}
-        _collect(futures, finish, halt)
+        _work(numbers, lambda number: pool.submit(replicate, plan, number, tick), finish, halt)
 
 
 def _on_executor(
@@ -133,34 +139,37 @@ def _on_executor(
         finish(number, outcome)
         advance(plan.horizon)
 
-    futures: dict[Future[Outcome], int] = {}
+    _work(numbers, lambda number: executor.submit(replicate, plan, number), finish_and_advance)
 
-    def halt() -> None:
-        for future in futures:
-            future.cancel()
 
+def _work(
+    numbers: Iterable[int],
+    submit: Callable[[int], Future[Outcome]],
+    finish: Finish,
+    halt: Callable[[], None] = lambda: None,
+) -> None:
+    """Have replications done, and hand over each as it comes, in whatever order.
+
+    If anything fails, what is not begun is called off and what is finished is still handed over.
+    """
+    left = iter(numbers)
+    pending: dict[Future[Outcome], int] = {}
     try:
-        for number in numbers:
-            futures[executor.submit(replicate_elsewhere, plan, number)] = number
-    except BaseException:
-        halt()
-        raise
-    _collect(futures, finish_and_advance, halt)
-
-
-def _collect(futures: dict[Future[Outcome], int], finish: Finish, halt: Callable[[], None]) -> None:
-    """Hand over each outcome as it comes, in whatever order; if one fails, all that are there."""
-    pending = set(futures)
-    try:
-        while pending:
+        while True:
+            for number in itertools.islice(left, IN_FLIGHT - len(pending)):
+                pending[submit(number)] = number
+            if not pending:
+                return
             # With a limit on the wait, Ctrl-C is heard at once on every platform.
             done, _ = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
             for future in done:
-                finish(futures[future], future.result())
-                pending.remove(future)
+                finish(pending[future], future.result())
+                del pending[future]
     except BaseException:
-        halt()
         for future in pending:
+            future.cancel()
+        halt()
+        for future, number in pending.items():
             if future.done() and not future.cancelled() and future.exception() is None:
-                finish(futures[future], future.result())
+                finish(number, future.result())
         raise

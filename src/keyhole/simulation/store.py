@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from keyhole.errors import FileError, InvalidValue
 from keyhole.files import read_arrays, replacing, write_arrays
 from keyhole.simulation.plan import Plan
@@ -20,16 +22,27 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str], plan: Plan, version: str) -> None:
         self.folder = Path(folder)
-        described = {**plan.describe(), "keyhole": version}
+        described = {**plan.described, "keyhole": version}
         known = self.folder / PLAN_FILE
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InvalidValue(f"{folder} is a file: resume needs a folder of its own")
         if known.exists():
-            self._compare(json.loads(known.read_text()), described)
+            self._compare(self._known(known), described)
         elif self.folder.exists() and any(self.folder.iterdir()):
             raise InvalidValue(f"{folder} is not empty and holds no simulation: choose another")
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
             with replacing(known) as file:
                 file.write(json.dumps(described, indent=1).encode())
+
+    def _known(self, path: Path) -> dict[str, object]:
+        try:
+            known = json.loads(path.read_text())
+        except ValueError as reason:
+            raise FileError(f"{path} is damaged ({reason}): choose another folder") from None
+        if not isinstance(known, dict):
+            raise FileError(f"{path} is damaged: choose another folder")
+        return known
 
     def _compare(self, known: Mapping[str, object], described: Mapping[str, object]) -> None:
         differ = [name for name in described if known.get(name) != described[name]]
@@ -53,11 +66,15 @@ class Store:
 
     def read(self, number: int) -> Outcome:
         """A finished replication."""
+        path, again = self.path(number), "delete it, and it is simulated again"
         try:
-            return read_arrays(self.path(number))
+            outcome = read_arrays(path)
         except FileError as reason:
-            raise FileError(f"{reason}; delete it, and it is simulated again") from None
+            raise FileError(f"{reason}; {again}") from None
+        if outcome.pop("number", None) != number:
+            raise FileError(f"{path} is not the file of replication {number}; {again}")
+        return outcome
 
     def write(self, number: int, outcome: Outcome) -> None:
         """Keep a finished replication."""
-        write_arrays(self.path(number), outcome)
+        write_arrays(self.path(number), {"number": np.array(number), **outcome})

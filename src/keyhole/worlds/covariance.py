@@ -33,3 +33,23 @@ def root(matrix: Floats) -> Floats:
     values, vectors = np.linalg.eigh(matrix)
     result: Floats = (vectors * np.sqrt(values.clip(min=0.0))) @ vectors.T
     return result
+
+
+def whitening(matrix: Floats) -> Floats:
+    """W with W M W' = I on all that M reaches, so that W'W is its (pseudo-)inverse.
+
+    Scales are taken out first: features in very different units are not mistaken for rounding.
+    """
+    scale = np.sqrt(np.diag(matrix))
+    scale[scale == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    # Eigenvalues this small next to the largest are the rounding of zero.
+    kept = values > len(matrix) * np.finfo(np.float64).eps * values.max(initial=0.0)
+    result: Floats = (vectors[:, kept] / np.sqrt(values[kept])).T / scale
+    return result
+
+
+def frozen(array: Floats) -> Floats:
+    """The array, from now on read-only."""
+    array.flags.writeable = False
+    return array

@@ -1,8 +1,8 @@
 """Distributions with mean 0 and variance 1, by name.
 
 All but Student's t are strictly sub-Gaussian: E exp(s X) <= exp(s^2 / 2), with their variance as
-the smallest constant that will do. Student's t has no such constant, nor even the moments: it is
-there to see what breaks.
+the smallest constant that will do. Student's t has no such constant, since no
+exponential moment of it is finite: it is there to see what breaks.
 """
 
 import math
@@ -60,7 +60,7 @@ def mixture(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.floa
     """
     u = rng.random(shape)
     side = np.where(u < 0.5, -1.0, 1.0)
-    within = np.clip(np.where(u < 0.5, 2.0 * u, 2.0 * u - 1.0), 2.0**-54, 1.0 - 2.0**-54)
+    within = np.clip(np.where(u < 0.5, 2.0 * u, 2.0 * u - 1.0), 2.0**-53, 1.0 - 2.0**-53)
     return MODE * side + math.sqrt(1.0 - MODE**2) * _quantiles(within)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
-    """Rounds of a world in which everything is normal: y, and then x'mu given y.
+    """Rounds of a world of normal contexts and sensing noise: y, and then x'mu given y.
 
     The distribution is that of x, and then y given x, with half the numbers or fewer to draw.
     """
@@ -23,8 +23,11 @@ def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     seen, y = (source.empty(name, (n, rows, world.dim)) for name in ("seen", "y"))
     source["context"].standard_normal(out=seen)
     transform(seen, world.roots.observation, out=y)
-    values = products(y, world.eta)
-    unseen = source["hidden"].standard_normal((n, world.n_arms)) @ world.roots.unseen
+    values = products(world, y, world.eta)
+    root = world.roots.unseen
+    unseen = source["hidden"].standard_normal((n, len(root))) @ root
+    if world.shared_context:
+        unseen = unseen[:, world.distinct[1]]
     return rewarded(world, y, values, values + unseen, source)
 
 
@@ -37,7 +40,8 @@ def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     x = transform(x, world.roots.context)
     noise = draw_sensing(source["sensing"], (n, rows, world.dim))
     y = transform(x, world.sensing.T) + transform(noise, world.roots.sensing)
-    return rewarded(world, y, products(y, world.eta), products(x, world.parameters), source)
+    values, latent = products(world, y, world.eta), products(world, x, world.parameters)
+    return rewarded(world, y, values, latent, source)
 
 
 def rewarded(
@@ -56,9 +60,10 @@ def transform(rows: Floats, matrix: Floats, out: Floats | None = None) -> Floats
     return result
 
 
-def products(rows: Floats, parameters: Floats) -> Floats:
+def products(world: LinearWorld, rows: Floats, parameters: Floats) -> Floats:
     """Each arm's row times its parameter: (T, n_arms or 1, d) and (n_arms, d) give (T, n_arms)."""
-    if rows.shape[1] == 1:
-        return rows[:, 0] @ parameters.T
+    if world.shared_context:
+        first, twin = world.distinct
+        return (rows[:, 0] @ parameters[first].T)[:, twin]
     result: Floats = np.einsum("tnd,nd->tn", rows, parameters)
     return result

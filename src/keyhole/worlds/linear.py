@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 from keyhole import checks
 from keyhole.choice import choice_probabilities, expected_largest
 from keyhole.errors import InvalidValue
+from keyhole.kernels import Ints
 from keyhole.seeds import Seed, Streams, streams
 from keyhole.worlds import drawing
-from keyhole.worlds.covariance import covariance, root
+from keyhole.worlds.covariance import covariance, frozen, root, whitening
 from keyhole.worlds.distributions import Name, draw_of, is_subgaussian
 from keyhole.worlds.rounds import Floats, Rounds, World
 
@@ -91,7 +92,7 @@ class LinearWorld(World):
             "context_covariance": covariance("context_covariance", context_covariance, context_dim),
             "sensing_covariance": covariance("sensing_covariance", sensing_covariance, dim),
             "reward_scale": checks.number("reward_scale", reward_scale, least=0.0),
-            "shared_context": bool(shared_context),
+            "shared_context": checks.flag("shared_context", shared_context),
             "context_distribution": context_distribution,
             "sensing_distribution": sensing_distribution,
             "reward_distribution": reward_distribution,
@@ -136,7 +137,8 @@ class LinearWorld(World):
     @cached_property
     def observation_covariance(self) -> Floats:
         """The covariance of y, A Sx A' + Sxi."""
-        return self.sensing @ self.context_covariance @ self.sensing.T + self.sensing_covariance
+        spread = self.sensing @ self.context_covariance @ self.sensing.T
+        return frozen(spread + self.sensing_covariance)
 
     @cached_property
     def prediction(self) -> Floats:
@@ -145,21 +147,40 @@ class LinearWorld(World):
         Equal to the paper's (A' Sxi^-1 A + Sx^-1)^-1 A' Sxi^-1 where that exists.
         """
         cross = self.context_covariance @ self.sensing.T
-        result: Floats = cross @ np.linalg.pinv(self.observation_covariance, hermitian=True)
-        return result
+        whiten = whitening(self.observation_covariance)
+        return frozen(cross @ whiten.T @ whiten)
 
     @cached_property
     def eta(self) -> Floats:
         """eta_i = D' mu_i, (n_arms, dim), all of mu_i that can be learned from y (eq:etai)."""
-        return self.parameters @ self.prediction
+        first, twin = self.distinct
+        return frozen((self.parameters[first] @ self.prediction)[twin])
+
+    @cached_property
+    def distinct(self) -> tuple[Ints, Ints]:
+        """The first arm of each parameter, and for each arm its place among those.
+
+        Arms of one parameter are computed once, so that they tie to the bit.
+        """
+        _, first, twin = np.unique(self.parameters, axis=0, return_index=True, return_inverse=True)
+        return first, twin.reshape(-1)
+
+    @cached_property
+    def predicted_covariance(self) -> Floats:
+        """The covariance of y'eta over arms that share a context, (n_arms, n_arms)."""
+        whiten = whitening(self.observation_covariance)
+        half = whiten @ self.sensing @ self.context_covariance @ self.parameters.T
+        return frozen(half.T @ half)
 
     @cached_property
     def unseen_covariance(self) -> Floats:
         """The covariance of x'mu - y'eta over arms, (n_arms, n_arms); diagonal for own contexts."""
-        left = self.context_covariance - self.prediction @ self.sensing @ self.context_covariance
+        missed = np.eye(self.context_dim) - self.prediction @ self.sensing
+        noise = self.prediction @ self.sensing_covariance @ self.prediction.T
+        # Sx - D A Sx as a sum of two squares: nothing cancels, and nothing is below zero.
+        left = missed @ self.context_covariance @ missed.T + noise
         spread = self.parameters @ left @ self.parameters.T
-        spread = 0.5 * (spread + spread.T)
-        return spread if self.shared_context else np.diag(np.diag(spread).clip(min=0.0))
+        return frozen(spread if self.shared_context else np.diag(np.diag(spread)))
 
     @property
     def r1(self) -> float:
@@ -186,22 +207,18 @@ class LinearWorld(World):
 
     @property
     def is_normal(self) -> bool:
-        """Whether contexts, sensing noise and reward noise are all normal."""
-        kinds = {self.context_distribution, self.sensing_distribution, self.reward_distribution}
-        return kinds == {"normal"}
+        """Whether contexts and sensing noise are normal, and so all but the reward's own noise."""
+        return self.context_distribution == self.sensing_distribution == "normal"
 
     @property
     def has_independent_normal_values(self) -> bool:
         """Whether the arms' y'eta are independent normals: integrals over them are then exact."""
-        kinds = {self.context_distribution, self.sensing_distribution}
-        return kinds == {"normal"} and not self.shared_context
+        return self.is_normal and not self.shared_context
 
     @cached_property
     def value_scales(self) -> Floats:
         """The standard deviation of each arm's y'eta."""
-        variance = np.einsum("nd,de,ne->n", self.eta, self.observation_covariance, self.eta)
-        result: Floats = np.sqrt(variance.clip(min=0.0))
-        return result
+        return frozen(np.sqrt(np.diag(self.predicted_covariance)))
 
     @cached_property
     def optimality(self) -> tuple[Floats, Floats]:
@@ -215,7 +232,8 @@ class LinearWorld(World):
         values = self.rounds(TRIALS, seed=0).values
         best = values == values.max(axis=1, keepdims=True)
         p = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
-        return p, np.sqrt(p * (1.0 - p) / TRIALS)
+        # An arm that was never seen to win may still win once in so many rounds.
+        return p, np.sqrt(p * (1.0 - p) / TRIALS).clip(min=1.0 / TRIALS)
 
     @cached_property
     def best_value(self) -> tuple[float, float]:
@@ -228,9 +246,10 @@ class LinearWorld(World):
     @cached_property
     def roots(self) -> Roots:
         """The roots of the covariances that rounds are drawn with."""
+        own = self.distinct[0] if self.shared_context else np.arange(self.n_arms)
         return Roots(
             observation=root(self.observation_covariance),
-            unseen=root(self.unseen_covariance),
+            unseen=root(self.unseen_covariance[np.ix_(own, own)]),
             context=root(self.context_covariance),
             sensing=root(self.sensing_covariance),
         )

@@ -35,9 +35,11 @@ class RandomLinearWorld:
 
     def __post_init__(self) -> None:
         for name in ("n_arms", "context_dim", "observation_dim"):
-            checks.whole(name, getattr(self, name))
+            object.__setattr__(self, name, checks.whole(name, getattr(self, name)))
         for name in ("context_scale", "sensing_scale", "reward_scale"):
-            checks.number(name, getattr(self, name), least=0.0)
+            object.__setattr__(self, name, checks.number(name, getattr(self, name), least=0.0))
+        for name in ("shared_parameter", "shared_context"):
+            checks.flag(name, getattr(self, name))
         for name in ("context_distribution", "sensing_distribution", "reward_distribution"):
             draw_of(name, getattr(self, name))
 
