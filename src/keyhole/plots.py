@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -13,6 +15,9 @@ from keyhole.summary import over_log_squared, summarize, times_root
 # Okabe and Ito's colours, told apart with any kind of colour vision; the yellow is left out, which
 # is too faint for a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+# When the colours come round again, so does the next kind of line; dashes are the worst case's.
+LINES: tuple[Any, ...] = ("-", ":", "-.", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3)))
 
 
 def regret(runs: xr.Dataset) -> Figure:
@@ -26,7 +31,7 @@ def normalized_regret(runs: xr.Dataset) -> Figure:
     """Regret over (log t)^2 of each policy, from round 10 on: mean, band and worst case."""
     figure, axes = _figure()
     curves = over_log_squared(runs.regret)
-    _curves(axes, curves.sel(time=curves.time >= min(10, int(curves.time[-1]))))
+    _curves(axes, _settled(curves))
     return _finished(figure, axes, "regret / (log t)$^2$")
 
 
@@ -40,10 +45,10 @@ def estimation_error(runs: xr.Dataset, *, policy: str | None = None) -> Figure:
 
 
 def pulls(runs: xr.Dataset, *, policy: str | None = None) -> Figure:
-    """The share of rounds so far in which each arm was pulled, under one policy."""
+    """The share of rounds so far in which each arm was pulled, under one policy, from round 10."""
     figure, axes = _figure()
     chosen = _policy(runs, policy)
-    _curves(axes, chosen.pulls / chosen.time, label="arm", worst="largest")
+    _curves(axes, _settled(chosen.pulls / chosen.time), label="arm", worst="largest")
     axes.set_title(str(chosen.policy.values), fontsize="medium")
     return _finished(figure, axes, "share of pulls")
 
@@ -51,6 +56,11 @@ def pulls(runs: xr.Dataset, *, policy: str | None = None) -> Figure:
 def _figure() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(7.0, 3.6), layout="constrained")
     return figure, figure.subplots()
+
+
+def _settled(curves: xr.DataArray) -> xr.DataArray:
+    """From round 10 on: before, a share or a ratio says nothing and takes all the room."""
+    return curves.sel(time=curves.time >= min(10, int(curves.time[-1])))
 
 
 def _policy(runs: xr.Dataset, name: str | None) -> xr.Dataset:
@@ -70,10 +80,9 @@ def _curves(
     time = summary.time.values
     for i, value in enumerate(summary[label].values):
         one, colour = summary.sel({label: value}), COLOURS[i % len(COLOURS)]
-        # After seven colours they come round again, dotted.
-        line = "-" if i < len(COLOURS) else ":"
+        line = LINES[i // len(COLOURS) % len(LINES)]
         name = str(value) if label == "policy" else f"{label} {value}"
-        axes.plot(time, one["mean"], line, color=colour, linewidth=1.6, label=name)
+        axes.plot(time, one["mean"], linestyle=line, color=colour, linewidth=1.6, label=name)
         axes.fill_between(time, one.low, one.high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(time, one.worst, "--", color=colour, linewidth=0.9)
     axes.plot([], [], "--", color="0.4", linewidth=0.9, label=worst)

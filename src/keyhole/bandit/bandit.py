@@ -90,8 +90,10 @@ class Bandit:
         z = self._rng.standard_normal(owner.size)
         coin, tie = self._rng.random(2).tolist()
         law = np.empty((3, owner.size))
-        numbers: tuple[Any, ...] = (*self._rule, *self.posterior.state)
-        place = kernels.choose(owner, rows, z, coin, tie, not self.probabilities, law, *numbers)
+        state: tuple[Any, ...] = self.posterior.state
+        place = kernels.choose(
+            owner, rows, z, coin, tie, not self.probabilities, law, *self._rule, *state
+        )
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], self._rule.epsilon, place) if self.probabilities else None
         return Decision.made(arms.names[place], float(law[2, place]), own, chance)
