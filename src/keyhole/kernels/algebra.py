@@ -24,26 +24,6 @@ def dot(a: Floats, b: Floats) -> float:
 
 
 @part
-def quadratic(matrix: Floats, y: Floats) -> float:
-    """y' M y, never negative, for a symmetric M."""
-    total = 0.0
-    paired = y.size - y.size % 2
-    for i in range(0, paired, 2):
-        upper, lower = 0.0, 0.0
-        for j in range(i):
-            upper += matrix[i, j] * y[j]
-            lower += matrix[i + 1, j] * y[j]
-        lower += matrix[i + 1, i] * y[i]
-        total += y[i] * (2.0 * upper + matrix[i, i] * y[i])
-        total += y[i + 1] * (2.0 * lower + matrix[i + 1, i + 1] * y[i + 1])
-    if paired < y.size:
-        last = y[paired]
-        cross = dot(matrix[paired, :paired], y[:paired])
-        total += last * (2.0 * cross + matrix[paired, paired] * last)
-    return max(total, 0.0)
-
-
-@part
 def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
     """out = M y for a symmetric M: an entry below the diagonal serves its mirror image too."""
     grouped = y.size - y.size % 4

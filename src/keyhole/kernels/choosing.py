@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from keyhole.kernels.algebra import quadratic
+from keyhole.kernels.algebra import dot, multiply
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
@@ -156,25 +156,28 @@ def select(
     location: Floats,
     scale: Floats,
     score: Floats,
-) -> int:
+    w: Floats,
+) -> tuple[int, int]:
     """The place of the chosen arm among the candidates, whose parameters are `owner`.
 
     y has one row for all candidates or a row each. Without pruning, `location` and `scale` say on
-    return how each score was distributed; with it, they are scratch space.
+    return how each score was distributed; with it, they are scratch space. w: (2, d) is scratch
+    space too; the second number says which row of it is the chosen arm's P y, or is -1.
     """
     explores = coin < rule.epsilon
     # The candidate that promises most goes first: its score rules out most of the others. Whoever
     # is picked without regard to scores still has one: then nobody is ruled out.
     leader = survey(state, rule, owner, y, z, prune and not explores, location, scale, score)
     uncertain = rule.learned or rule.dispersion > 0.0 or rule.optimism > 0.0
-    best, winner, tied = -np.inf, leader, False
+    best, winner, tied, kept = -np.inf, leader, False, -1
     for step in range(-1, owner.size):
         k = leader if step < 0 else step
         if score[k] < best or step == leader:
             continue
-        width = 0.0
+        width, row, free = 0.0, min(k, y.shape[0] - 1), 1 if kept == 0 else 0
         if uncertain:
-            width = np.sqrt(quadratic(state.covariance[owner[k]], y[min(k, y.shape[0] - 1)]))
+            multiply(state.covariance[owner[k]], y[row], w[free])
+            width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         # One product and one sum, as in the survey, so that rounding keeps a bound a bound.
         score[k] = location[k] + width * (rule.optimism + scale[k] * z[k])
         location[k] += width * rule.optimism
@@ -182,10 +185,14 @@ def select(
         if score[k] >= best:
             tied = score[k] == best
             best, winner = score[k], k
+            kept = free if uncertain else -1
 
+    chosen = winner
     if explores:
-        return pick(coin / rule.epsilon, owner.size)
-    return one_of_best(score, best, tie) if tied else winner
+        chosen = pick(coin / rule.epsilon, owner.size)
+    elif tied:
+        chosen = one_of_best(score, best, tie)
+    return chosen, kept if chosen == winner else -1
 
 
 @kernel

@@ -55,14 +55,15 @@ def eigenvalue_bound(covariance: Floats, trace: float) -> float:
 
 
 @part
-def absorb(state: State, i: int, y: Floats, reward: float, w: Floats) -> None:
-    """Learn that parameter i gave `reward` at y. `w` is scratch space of y's size.
+def absorb(state: State, i: int, y: Floats, reward: float, w: Floats, known: bool) -> None:
+    """Learn that parameter i gave `reward` at y. `w` is P y if that is known, else scratch space.
 
     With u = Py and q = y'u: P loses u u'/(1+q), the mean gains u (r - y'mean)/(1+q), and the
     residual sum of squares gains (r - y'mean)^2/(1+q).
     """
     covariance = state.covariance[i]
-    multiply(covariance, y, w)
+    if not known:
+        multiply(covariance, y, w)
     q, value, terms = 0.0, 0.0, 0.0
     for j in range(y.size):
         q += y[j] * w[j]
@@ -102,4 +103,4 @@ def absorb_many(state: State, owner: Ints, y: Floats, rewards: Floats) -> None:
     """Learn rewards one after another; row t goes to parameter owner[t]."""
     w = np.empty(y.shape[1])
     for t in range(y.shape[0]):
-        absorb(state, owner[t], y[t], rewards[t], w)
+        absorb(state, owner[t], y[t], rewards[t], w, False)

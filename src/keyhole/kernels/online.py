@@ -31,13 +31,15 @@ def choose(
 ) -> int:
     """The place of the chosen candidate; law: (3, n) becomes location, scale and score of each."""
     rule = Rule(optimism, dispersion, epsilon, learned)
-    return select(State(*state), rule, owner, y, z, coin, tie, prune, law[0], law[1], law[2])
+    w = np.empty((2, y.shape[1]))
+    place, _ = select(State(*state), rule, owner, y, z, coin, tie, prune, law[0], law[1], law[2], w)
+    return place
 
 
 @kernel
 def learn(i: int, y: Floats, reward: float, *state: Any) -> None:
     """Learn one reward of parameter i at y."""
-    absorb(State(*state), i, y, reward, np.empty(y.size))
+    absorb(State(*state), i, y, reward, np.empty(y.size), False)
 
 
 @kernel

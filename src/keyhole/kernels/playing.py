@@ -36,12 +36,13 @@ class Record(NamedTuple):
 def play(state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints) -> None:
     """Play every round of a block, moving `state` along and writing the arms into `chosen`."""
     location, scale, score = np.empty(owner.size), np.empty(owner.size), np.empty(owner.size)
-    w = np.empty(block.observations.shape[2])
+    w = np.empty((2, block.observations.shape[2]))
     for t in range(block.observations.shape[0]):
         y, z = block.observations[t], block.z[t]
         coin, tie = block.uniforms[t, 0], block.uniforms[t, 1]
-        k = select(state, rule, owner, y, z, coin, tie, prune, location, scale, score)
-        absorb(state, owner[k], y[min(k, y.shape[0] - 1)], block.rewards[t, k], w)
+        k, kept = select(state, rule, owner, y, z, coin, tie, prune, location, scale, score, w)
+        row, known = min(k, y.shape[0] - 1), kept >= 0
+        absorb(state, owner[k], y[row], block.rewards[t, k], w[max(kept, 0)], known)
         chosen[t] = k
 
 
