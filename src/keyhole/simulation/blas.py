@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
 
 _lock = threading.Lock()
 _users = 0
@@ -26,7 +25,7 @@ def one_blas_thread() -> Iterator[None]:
     with _lock:
         _users += 1
         if _users == 1:
-            _limiter = _controller().limit(limits=1, user_api="blas")
+            _limiter = threadpool_limits(limits=1, user_api="blas")
     try:
         yield
     finally:
@@ -34,8 +33,3 @@ def one_blas_thread() -> Iterator[None]:
             _users -= 1
             if _users == 0:
                 _limiter.restore_original_limits()
-
-
-@cache
-def _controller() -> Any:
-    return ThreadpoolController()

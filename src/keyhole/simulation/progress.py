@@ -13,7 +13,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 @contextlib.contextmanager
 def bar(title: str, total: int, *, show: bool | None) -> Iterator[Callable[[int], None]]:
     """A function that moves the bar on. By default it is shown when stderr is a terminal."""
-    shown = sys.stderr.isatty() if show is None else show
+    if not (sys.stderr.isatty() if show is None else show):
+        yield lambda _: None
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -22,6 +24,6 @@ def bar(title: str, total: int, *, show: bool | None) -> Iterator[Callable[[int]
     )
     console = Console(stderr=True)
     transient = console.is_terminal
-    with Progress(*columns, console=console, disable=not shown, transient=transient) as progress:
+    with Progress(*columns, console=console, transient=transient) as progress:
         task = progress.add_task(title, total=total)
         yield lambda amount: progress.update(task, advance=amount)

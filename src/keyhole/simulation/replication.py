@@ -69,8 +69,8 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
     for start in range(0, plan.horizon, size):
         n = min(size, plan.horizon - start)
         rounds = _checked(world, world.rounds(n, source), n)
-        z = source["policy"].standard_normal((n, world.n_arms))
-        uniforms = source["coin"].random((n, 2))
+        z = source["policy"].standard_normal(out=source.empty("z", (n, world.n_arms)))
+        uniforms = source["coin"].random(out=source.empty("uniforms", (n, 2)))
         block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
         for player in players:
             kernels.trial(

@@ -6,7 +6,8 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from queue import SimpleQueue
 
 import xarray as xr
 
@@ -21,7 +22,7 @@ from keyhole.simulation.store import Store
 from keyhole.worlds import World
 
 # So many replications are with an executor at a time: enough for a large cluster, and few enough
-# that looking through them for the next one that is finished takes no time.
+# that the plans that wait there do not fill its memory.
 IN_FLIGHT = 512
 
 Finish = Callable[[int, Outcome], None]
@@ -154,17 +155,18 @@ def _work(
     """
     left = iter(numbers)
     pending: dict[Future[Outcome], int] = {}
+    done: SimpleQueue[Future[Outcome]] = SimpleQueue()
     try:
         while True:
             for number in itertools.islice(left, IN_FLIGHT - len(pending)):
-                pending[submit(number)] = number
+                future = submit(number)
+                pending[future] = number
+                future.add_done_callback(done.put)
             if not pending:
                 return
-            # With a limit on the wait, Ctrl-C is heard at once on every platform.
-            done, _ = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-            for future in done:
-                finish(pending[future], future.result())
-                del pending[future]
+            future = done.get()
+            finish(pending[future], future.result())
+            del pending[future]
     except BaseException:
         for future in pending:
             future.cancel()

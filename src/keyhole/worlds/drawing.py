@@ -25,10 +25,11 @@ def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     transform(seen, world.roots.observation, out=y)
     values = products(world, y, world.eta)
     root = world.roots.unseen
-    unseen = source["hidden"].standard_normal((n, len(root))) @ root
+    latent = source["hidden"].standard_normal((n, len(root))) @ root
     if world.shared_context:
-        unseen = unseen[:, world.distinct[1]]
-    return rewarded(world, y, values, values + unseen, source)
+        latent = latent[:, world.distinct[1]]
+    latent += values
+    return rewarded(world, y, values, latent, source)
 
 
 def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
@@ -49,8 +50,10 @@ def rewarded(
 ) -> Rounds:
     """The rounds, with the reward's own noise added."""
     draw = draw_of("reward_distribution", world.reward_distribution)
-    noise = world.reward_scale * draw(source["reward"], latent.shape)
-    return Rounds(observations=y, rewards=latent + noise, values=values, latent=latent)
+    rewards = draw(source["reward"], latent.shape)
+    rewards *= world.reward_scale
+    rewards += latent
+    return Rounds(observations=y, rewards=rewards, values=values, latent=latent)
 
 
 def transform(rows: Floats, matrix: Floats, out: Floats | None = None) -> Floats:
