@@ -90,3 +90,23 @@ def test_a_tie_between_some_arms_leaves_the_others_out() -> None:
     assert "low" not in chosen
     assert abs(chosen.count("a") / 400 - 0.5) <= 4 * np.sqrt(0.25 / 400)
     assert bandit.choice_probabilities([1.0]) == {"low": 0.0, "a": 0.5, "b": 0.5}
+
+
+def test_an_arm_picked_by_the_coin_or_a_tie_learns_from_its_own_width() -> None:
+    """With a coin and a dispersion, the P y kept for the best arm is not the picked one's.
+
+    What the schedule of refreshes allows: d eps 1e7 times the condition of the scaled B.
+    """
+
+    class Both(kh.Policy):
+        @property
+        def rule(self) -> kh.Rule:
+            return kh.Rule(dispersion=1.0, epsilon=0.5)
+
+    _, posterior = play(Both(), n_arms=4, dim=5, rounds=300, seed=1, prune=True)
+    for precision, covariance in zip(posterior.precision, posterior.covariance, strict=True):
+        scale = np.sqrt(np.diag(covariance))
+        error = np.abs(covariance - np.linalg.inv(precision)) / np.outer(scale, scale)
+        spread = np.sqrt(np.diag(precision))
+        condition = np.linalg.cond(precision / np.outer(spread, spread))
+        assert error.max() <= 5 * np.finfo(float).eps * 1e7 * condition
