@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from keyhole.errors import InvalidValue
 
 Seed: TypeAlias = int | np.random.SeedSequence | None
+Memory: TypeAlias = dict[str, NDArray[np.float64]]
 
 
 def root(seed: Seed) -> np.random.SeedSequence:
@@ -32,8 +33,8 @@ class Streams:
     """Independent random streams by name, all from one seed.
 
     Numbers taken from one stream are the same however many are taken at a time, and whatever is
-    taken from the others. With `reuse`, blocks drawn one after another share their memory: each
-    is gone when the next is drawn.
+    taken from the others. With a `memory` of the caller's, blocks drawn one after another share
+    it: each is gone when the next is drawn.
 
     >>> first, second = Streams(7), Streams(7)
     >>> (first["context"].random(2).tolist() + first["context"].random(1).tolist()
@@ -41,11 +42,10 @@ class Streams:
     True
     """
 
-    def __init__(self, seed: Seed, *, reuse: bool = False) -> None:
+    def __init__(self, seed: Seed, *, memory: Memory | None = None) -> None:
         self.seed = root(seed)
-        self.reuse = reuse
+        self.memory = memory
         self._generators: dict[str, np.random.Generator] = {}
-        self._memory: dict[str, NDArray[np.float64]] = {}
 
     def __getitem__(self, name: str) -> np.random.Generator:
         if name not in self._generators:
@@ -55,17 +55,17 @@ class Streams:
         return self._generators[name]
 
     def empty(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Memory for a block's large arrays, by name: new, or with `reuse` that of the last one.
+        """Room for a block's large arrays, by name: new, or that of the last block in `memory`.
 
         Fresh memory costs as much as filling it with normals: the system hands it out page by
-        page, and above all to threads.
+        page, and makes threads wait for each other when it takes it back.
         """
         size = math.prod(shape)
-        if not self.reuse:
+        if self.memory is None:
             return np.empty(shape)
-        if name not in self._memory or self._memory[name].size < size:
-            self._memory[name] = np.empty(size)
-        return self._memory[name][:size].reshape(shape)
+        if name not in self.memory or self.memory[name].size < size:
+            self.memory[name] = np.empty(size)
+        return self.memory[name][:size].reshape(shape)
 
 
 def streams(seed: "Seed | Streams") -> Streams:

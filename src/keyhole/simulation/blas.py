@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _users = 0
 _limiter: Any = None
+
+
+@lru_cache(maxsize=1)
+def _controller(n_modules: int) -> ThreadpoolController:  # noqa: ARG001 - part of the key
+    """The BLAS libraries in this process, the same as long as no module was imported.
+
+    Finding them takes as long as a short simulation.
+    """
+    return ThreadpoolController()
 
 
 @contextlib.contextmanager
@@ -25,7 +36,7 @@ def one_blas_thread() -> Iterator[None]:
     with _lock:
         _users += 1
         if _users == 1:
-            _limiter = threadpool_limits(limits=1, user_api="blas")
+            _limiter = _controller(len(sys.modules)).limit(limits=1, user_api="blas")
     try:
         yield
     finally:

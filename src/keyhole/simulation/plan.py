@@ -66,6 +66,8 @@ class Plan:
                 f"or a recipe with n_arms, dim, draw(seed) and describe() such as "
                 f"RandomLinearWorld(...), got {world!r}"
             )
+        if isinstance(world, World):
+            check_world(world, world)
         horizon = checks.whole("horizon", horizon)
         named, times = _named(policies), _checkpoints(checkpoints, horizon)
         start = seeds.root(seed)
@@ -77,6 +79,16 @@ class Plan:
             seed=start,
             described=_described(world, named, horizon, times, start),
         )
+
+
+def check_world(world: object, recipe: World | WorldRecipe) -> None:
+    """What every world must be, whoever wrote it, and the sizes that its recipe promises."""
+    kind, sizes = type(world).__name__, (recipe.n_arms, recipe.dim)
+    if not isinstance(world, World) or (world.n_arms, world.dim) != sizes:
+        raise InvalidValue(f"{recipe!r} must draw Worlds of (n_arms, dim) {sizes}, got {world!r}")
+    if checks.floats(f"{kind}.eta", world.eta).shape != sizes:
+        raise InvalidValue(f"{kind}.eta has shape {world.eta.shape}, not {sizes}")
+    checks.number(f"{kind}.noise_scale", world.noise_scale, least=0.0)
 
 
 def _described(

@@ -17,7 +17,9 @@ from keyhole.errors import InvalidValue
 Name: TypeAlias = Literal[
     "normal", "uniform", "rademacher", "truncated-normal", "mixture", "student-t"
 ]
-Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
+Floats: TypeAlias = NDArray[np.float64]
+# Fills the array that it is given, and hands it back.
+Draw: TypeAlias = Callable[[np.random.Generator, Floats], Floats]
 
 # The truncated normal ends at two standard deviations, before it is scaled to variance 1.
 CUT = 2.0
@@ -31,49 +33,54 @@ MODE = 0.9
 FREEDOM = 5.0
 
 
-def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def normal(rng: np.random.Generator, out: Floats) -> Floats:
     """Standard normal."""
-    return rng.standard_normal(shape)
+    return rng.standard_normal(out=out)
 
 
-def uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def uniform(rng: np.random.Generator, out: Floats) -> Floats:
     """Uniform from -sqrt(3) to sqrt(3)."""
-    return math.sqrt(12.0) * (rng.random(shape) - 0.5)
+    rng.random(out=out)
+    out -= 0.5
+    out *= math.sqrt(12.0)
+    return out
 
 
-def rademacher(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def rademacher(rng: np.random.Generator, out: Floats) -> Floats:
     """-1 or 1, with probability 1/2 each."""
-    return np.where(rng.random(shape) < 0.5, -1.0, 1.0)
+    out[...] = np.where(rng.random(out=out) < 0.5, -1.0, 1.0)
+    return out
 
 
-def truncated_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def truncated_normal(rng: np.random.Generator, out: Floats) -> Floats:
     """A normal within two of its standard deviations, scaled to variance 1, by its quantiles."""
-    quantiles = _quantiles(CUT_BELOW + (1.0 - 2.0 * CUT_BELOW) * rng.random(shape))
-    return quantiles / math.sqrt(CUT_VARIANCE)
+    quantiles = _quantiles(CUT_BELOW + (1.0 - 2.0 * CUT_BELOW) * rng.random(out=out))
+    return np.divide(quantiles, math.sqrt(CUT_VARIANCE), out=out)
 
 
-def mixture(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def mixture(rng: np.random.Generator, out: Floats) -> Floats:
     """Two normals of equal weight at -0.9 and 0.9.
 
     One uniform number tells both the half and the place in it: no second one has to be drawn in
     step with the first, and a block can be drawn in any pieces.
     """
-    u = rng.random(shape)
+    u = rng.random(out=out)
     side = np.where(u < 0.5, -1.0, 1.0)
     within = np.clip(np.where(u < 0.5, 2.0 * u, 2.0 * u - 1.0), 2.0**-53, 1.0 - 2.0**-53)
-    return MODE * side + math.sqrt(1.0 - MODE**2) * _quantiles(within)
+    return np.add(MODE * side, math.sqrt(1.0 - MODE**2) * _quantiles(within), out=out)
 
 
-def student_t(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def student_t(rng: np.random.Generator, out: Floats) -> Floats:
     """Student's t with 5 degrees of freedom, scaled to variance 1. Not sub-Gaussian."""
-    return rng.standard_t(FREEDOM, shape) * math.sqrt((FREEDOM - 2.0) / FREEDOM)
+    scale = math.sqrt((FREEDOM - 2.0) / FREEDOM)
+    return np.multiply(rng.standard_t(FREEDOM, out.shape), scale, out=out)
 
 
-def _quantiles(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quantiles(shares: Floats) -> Floats:
     # Imported here: worlds of other distributions need not wait for SciPy.
     from scipy.special import ndtri
 
-    result: NDArray[np.float64] = ndtri(shares)
+    result: Floats = ndtri(shares)
     return result
 
 

@@ -23,9 +23,10 @@ def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     seen, y = (source.empty(name, (n, rows, world.dim)) for name in ("seen", "y"))
     source["context"].standard_normal(out=seen)
     transform(seen, world.roots.observation, out=y)
-    values = products(world, y, world.eta)
+    values = products(world, y, world.eta, out=source.empty("values", (n, world.n_arms)))
     root = world.roots.unseen
-    latent = source["hidden"].standard_normal((n, len(root))) @ root
+    hidden, latent = (source.empty(name, (n, len(root))) for name in ("hidden", "latent"))
+    np.matmul(source["hidden"].standard_normal(out=hidden), root, out=latent)
     if world.shared_context:
         latent = latent[:, world.distinct[1]]
     latent += values
@@ -37,9 +38,9 @@ def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     rows = 1 if world.shared_context else world.n_arms
     draw_context = draw_of("context_distribution", world.context_distribution)
     draw_sensing = draw_of("sensing_distribution", world.sensing_distribution)
-    x = draw_context(source["context"], (n, rows, world.context_dim))
+    x = draw_context(source["context"], source.empty("x", (n, rows, world.context_dim)))
     x = transform(x, world.roots.context)
-    noise = draw_sensing(source["sensing"], (n, rows, world.dim))
+    noise = draw_sensing(source["sensing"], source.empty("noise", (n, rows, world.dim)))
     y = transform(x, world.sensing.T) + transform(noise, world.roots.sensing)
     values, latent = products(world, y, world.eta), products(world, x, world.parameters)
     return rewarded(world, y, values, latent, source)
@@ -50,7 +51,7 @@ def rewarded(
 ) -> Rounds:
     """The rounds, with the reward's own noise added."""
     draw = draw_of("reward_distribution", world.reward_distribution)
-    rewards = draw(source["reward"], latent.shape)
+    rewards = draw(source["reward"], source.empty("rewards", latent.shape))
     rewards *= world.reward_scale
     rewards += latent
     return Rounds(observations=y, rewards=rewards, values=values, latent=latent)
@@ -63,10 +64,12 @@ def transform(rows: Floats, matrix: Floats, out: Floats | None = None) -> Floats
     return result
 
 
-def products(world: LinearWorld, rows: Floats, parameters: Floats) -> Floats:
+def products(
+    world: LinearWorld, rows: Floats, parameters: Floats, out: Floats | None = None
+) -> Floats:
     """Each arm's row times its parameter: (T, n_arms or 1, d) and (n_arms, d) give (T, n_arms)."""
     if world.shared_context:
         first, twin = world.distinct
-        return (rows[:, 0] @ parameters[first].T)[:, twin]
-    result: Floats = np.einsum("tnd,nd->tn", rows, parameters)
+        return np.take(rows[:, 0] @ parameters[first].T, twin, axis=1, out=out)
+    result: Floats = np.einsum("tnd,nd->tn", rows, parameters, out=out)
     return result

@@ -6,6 +6,7 @@ r_i = x_i' mu_i + e_i, and of x_i only y_i = A x_i + xi_i is seen.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -187,7 +188,7 @@ class LinearWorld(World):
         """R1, the sub-Gaussian constant of the reward's noise (eq:r1); infinite for student-t."""
         return self.reward_scale if is_subgaussian(self.reward_distribution) else np.inf
 
-    @property
+    @cached_property
     def r2(self) -> float:
         """R2, the largest standard deviation of x'mu - y'eta over arms (ass:subg).
 
@@ -196,7 +197,7 @@ class LinearWorld(World):
         """
         return float(np.sqrt(np.diag(self.unseen_covariance).max().clip(min=0.0)))
 
-    @property
+    @cached_property
     def noise_scale(self) -> float:
         """R = sqrt(reward_scale^2 + R2^2): the standard deviation of a reward given y.
 
@@ -229,9 +230,10 @@ class LinearWorld(World):
         if self.has_independent_normal_values:
             exact = choice_probabilities(np.zeros(self.n_arms), self.value_scales)
             return exact, np.zeros(self.n_arms)
-        values = self.rounds(TRIALS, seed=0).values
-        best = values == values.max(axis=1, keepdims=True)
-        p = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+        p = np.zeros(self.n_arms)
+        for values in self._trials():
+            best = values == values.max(axis=1, keepdims=True)
+            p += (best / best.sum(axis=1, keepdims=True)).sum(axis=0) / TRIALS
         # An arm that was never seen to win may still win once in so many rounds.
         return p, np.sqrt(p * (1.0 - p) / TRIALS).clip(min=1.0 / TRIALS)
 
@@ -240,8 +242,14 @@ class LinearWorld(World):
         """The expected value of the best arm, E max_i y_i'eta_i, and its standard error."""
         if self.has_independent_normal_values:
             return expected_largest(np.zeros(self.n_arms), self.value_scales), 0.0
-        best = self.rounds(TRIALS, seed=0).values.max(axis=1)
+        best = np.concatenate([values.max(axis=1) for values in self._trials()])
         return float(best.mean()), float(best.std() / np.sqrt(TRIALS))
+
+    def _trials(self) -> Iterator[Floats]:
+        """The values of TRIALS rounds, a little at a time."""
+        source = Streams(0)
+        for _ in range(TRIALS // 1000):
+            yield self.rounds(1000, source).values
 
     @cached_property
     def roots(self) -> Roots:
