@@ -149,6 +149,7 @@ def test_decisions_depend_on_nothing_hidden(policy: kh.Policy) -> None:
             block,
             hidden,
             -hidden,
+            np.full(rounds, -1),
             eta,
             0,
             player.record,

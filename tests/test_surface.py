@@ -13,6 +13,9 @@ from keyhole.kernels import jit
 
 PUBLIC = [
     "Bandit",
+    "DataUnavailable",
+    "Dataset",
+    "DatasetWorld",
     "Decision",
     "Decisions",
     "EpsilonGreedy",
@@ -25,6 +28,7 @@ PUBLIC = [
     "MissingExtra",
     "Policy",
     "Posterior",
+    "RandomDatasetWorld",
     "RandomLinearWorld",
     "Rounds",
     "Rule",
@@ -35,6 +39,7 @@ PUBLIC = [
     "UnknownArm",
     "World",
     "choice_probabilities",
+    "datasets",
     "plots",
     "simulate",
     "summary",

@@ -5,21 +5,39 @@ from typing import TYPE_CHECKING, Any
 
 from keyhole.bandit import Bandit, Decision, Decisions
 from keyhole.choice import choice_probabilities
-from keyhole.errors import FileError, InvalidValue, KeyholeError, MissingExtra, UnknownArm
+from keyhole.errors import (
+    DataUnavailable,
+    FileError,
+    InvalidValue,
+    KeyholeError,
+    MissingExtra,
+    UnknownArm,
+)
 from keyhole.kernels import Rule
 from keyhole.policies import EpsilonGreedy, Greedy, LinUCB, Policy, ThompsonSampling, Uniform
 from keyhole.posterior import Posterior
 from keyhole.seeds import Streams
-from keyhole.worlds import LinearWorld, RandomLinearWorld, Rounds, World
+from keyhole.tables import Dataset
+from keyhole.worlds import (
+    DatasetWorld,
+    LinearWorld,
+    RandomDatasetWorld,
+    RandomLinearWorld,
+    Rounds,
+    World,
+)
 
 if TYPE_CHECKING:
-    from keyhole import plots, summary
+    from keyhole import datasets, plots, summary
     from keyhole.simulation import SimulationInterrupted, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Bandit",
+    "DataUnavailable",
+    "Dataset",
+    "DatasetWorld",
     "Decision",
     "Decisions",
     "EpsilonGreedy",
@@ -32,6 +50,7 @@ __all__ = [
     "MissingExtra",
     "Policy",
     "Posterior",
+    "RandomDatasetWorld",
     "RandomLinearWorld",
     "Rounds",
     "Rule",
@@ -42,6 +61,7 @@ __all__ = [
     "UnknownArm",
     "World",
     "choice_probabilities",
+    "datasets",
     "plots",
     "simulate",
     "summary",
@@ -51,6 +71,7 @@ __all__ = [
 _LAB = {
     "SimulationInterrupted": "keyhole.simulation",
     "simulate": "keyhole.simulation",
+    "datasets": "keyhole.datasets",
     "plots": "keyhole.plots",
     "summary": "keyhole.summary",
 }

@@ -4,6 +4,7 @@
     ├── InvalidValue (ValueError)     a number, shape or setting that cannot be used
     │   └── UnknownArm                an arm that the bandit does not have
     ├── FileError (ValueError)        a file that is not what was saved, or not all of it
+    ├── DataUnavailable               a data set that is neither here nor can be downloaded
     └── MissingExtra (ImportError)    a part of Keyhole whose packages are not installed
 
 Ctrl-C during a simulation raises `SimulationInterrupted`, a KeyboardInterrupt that carries what was
@@ -27,6 +28,10 @@ class UnknownArm(InvalidValue):
 
 class FileError(KeyholeError, ValueError):
     """A file that is truncated, foreign or of a newer format; nothing was loaded."""
+
+
+class DataUnavailable(KeyholeError):
+    """A data set that is not here and cannot be downloaded; the message has the two ways out."""
 
 
 class MissingExtra(KeyholeError, ImportError):

@@ -26,9 +26,11 @@ class Record(NamedTuple):
     regret: Floats  # (C,)
     latent_regret: Floats  # (C,)
     optimal: Floats  # (C,)  how many of the rounds' choices were optimal
+    correct: Floats  # (C,)  how many were the right answer, where rounds have one
+    best_correct: Floats  # (C,)  how many of the best observer's were
     pulls: Floats  # (C, n_arms)
     error: Floats  # (C, n_arms)  |mean - eta|
-    sums: Floats  # (3,)  regret, latent regret and optimal choices so far
+    sums: Floats  # (5,)  of the five above, so far
     counts: Floats  # (n_arms,)  pulls so far
 
 
@@ -52,6 +54,7 @@ def judge(
     owner: Ints,
     values: Floats,
     latent: Floats,
+    labels: Ints,
     chosen: Ints,
     eta: Floats,
     start: int,
@@ -60,14 +63,16 @@ def judge(
     """Add up what the choices of rounds start + 1, start + 2, ... cost, and note a checkpoint.
 
     values and latent: (T, n_arms), what each arm was worth to the best observer and to one who
-    sees the context. The last of these rounds may be a checkpoint; none before it is.
+    sees the context. labels: (T,), the arm that is the right answer, or -1. The last of these
+    rounds may be a checkpoint; none before it is.
     """
     n_arms = owner.size
     for t in range(chosen.size):
         k = chosen[t]
-        best, best_latent = -np.inf, -np.inf
+        best, best_latent, first = -np.inf, -np.inf, 0
         for i in range(n_arms):
-            best = max(best, values[t, i])
+            if values[t, i] > best:
+                best, first = values[t, i], i
             best_latent = max(best_latent, latent[t, i])
         # A choice that costs nothing adds nothing: no rounding, so that regret never falls.
         if values[t, k] < best:
@@ -76,12 +81,17 @@ def judge(
             record.sums[2] += 1.0
         if latent[t, k] != best_latent:
             record.sums[1] += best_latent - latent[t, k]
+        if k == labels[t]:
+            record.sums[3] += 1.0
+        if first == labels[t]:
+            record.sums[4] += 1.0
         record.counts[k] += 1.0
 
     c = np.searchsorted(record.checkpoints, start + chosen.size)
     if c < record.checkpoints.size and record.checkpoints[c] == start + chosen.size:
         record.regret[c], record.latent_regret[c] = record.sums[0], record.sums[1]
         record.optimal[c] = record.sums[2]
+        record.correct[c], record.best_correct[c] = record.sums[3], record.sums[4]
         for k in range(n_arms):
             record.pulls[c, k] = record.counts[k]
             squared = 0.0
@@ -98,6 +108,7 @@ def trial(
     block: Block,
     values: Floats,
     latent: Floats,
+    labels: Ints,
     eta: Floats,
     start: int,
     record: Record,
@@ -123,6 +134,7 @@ def trial(
             owner,
             values[low:high],
             latent[low:high],
+            labels[low:high],
             chosen[low:high],
             eta,
             start + low,

@@ -53,9 +53,11 @@ class Player:
             regret=np.zeros(c),
             latent_regret=np.zeros(c),
             optimal=np.zeros(c),
+            correct=np.zeros(c),
+            best_correct=np.zeros(c),
             pulls=np.zeros((c, n)),
             error=np.zeros((c, n)),
-            sums=np.zeros(3),
+            sums=np.zeros(5),
             counts=np.zeros(n),
         )
 
@@ -84,6 +86,7 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
         rounds = _checked(world, world.rounds(n, source), n)
         z = source["policy"].standard_normal(out=source.empty("z", (n, world.n_arms)))
         uniforms = source["coin"].random(out=source.empty("uniforms", (n, 2)))
+        labels = np.full(n, -1) if rounds.labels is None else rounds.labels
         block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
         for player in players:
             kernels.trial(
@@ -93,15 +96,21 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
                 block,
                 rounds.values,
                 rounds.latent,
+                labels,
                 world.eta,
                 start,
                 player.record,
             )
         if tick is not None:
             tick(n)
-    kept = ("regret", "latent_regret", "optimal", "pulls", "error")
+    kept = ["regret", "latent_regret", "optimal", "pulls", "error"]
+    if rounds.labels is not None:
+        kept.append("correct")
     outcome = {name: np.stack([getattr(p.record, name) for p in players]) for name in kept}
-    outcome["optimal"] = outcome["optimal"] / plan.checkpoints
+    if rounds.labels is not None:
+        outcome["best_correct"] = players[0].record.best_correct
+    for name in {"optimal", "correct", "best_correct"} & set(outcome):
+        outcome[name] = outcome[name] / plan.checkpoints
     return outcome
 
 
@@ -123,4 +132,17 @@ def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
         # One NaN or infinity in a block makes its sum one. Latent values may be unknown.
         if name != "latent" and not np.isfinite(plain[name].sum()):
             raise InvalidValue(f"{kind}.rounds({n}) gave {name} that are not all finite")
-    return Rounds(**plain)
+    return Rounds(**plain, labels=_checked_labels(world, rounds.labels, n))
+
+
+def _checked_labels(world: World, labels: Ints | None, n: int) -> Ints | None:
+    if labels is None:
+        return None
+    given = np.asarray(labels)
+    whole = given.shape == (n,) and given.dtype.kind in "iu"
+    if not whole or not np.isin(given, np.arange(world.n_arms)).all():
+        raise InvalidValue(
+            f"{type(world).__name__}.rounds({n}) must give labels as {n} whole numbers "
+            f"from 0 to {world.n_arms - 1}, got {given.dtype} of shape {given.shape}"
+        )
+    return np.ascontiguousarray(given, dtype=np.int64)

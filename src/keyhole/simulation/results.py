@@ -16,10 +16,18 @@ from keyhole.simulation.plan import Plan
 from keyhole.simulation.replication import Outcome
 
 CURVE = ("policy", "replication", "time")
+# What a variable has besides or instead: the best observer is one, whichever policies there are.
+AXES = {
+    "pulls": (*CURVE, "arm"),
+    "error": (*CURVE, "arm"),
+    "best_correct": ("replication", "time"),
+}
 MEANING = {
     "regret": "cumulative regret against the best observer, who knows eta and sees y",
     "latent_regret": "cumulative regret against an oracle that sees x: the price of not seeing",
     "optimal": "share of the rounds so far in which the best observer's arm was chosen",
+    "correct": "share of the rounds so far in which the right answer was chosen",
+    "best_correct": "share of them in which the best observer would have chosen it",
     "pulls": "how often each arm was chosen so far",
     "error": "|mean - eta|, the error of each arm's parameter",
 }
@@ -30,8 +38,11 @@ def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
     numbers = sorted(outcomes)
     variables = {}
     for name, meaning in MEANING.items():
-        stacked = np.stack([outcomes[number][name] for number in numbers], axis=1)
-        axes = (*CURVE, "arm") if stacked.ndim == 4 else CURVE
+        if name not in outcomes[numbers[0]]:
+            continue
+        axes = AXES.get(name, CURVE)
+        place = axes.index("replication")
+        stacked = np.stack([outcomes[number][name] for number in numbers], axis=place)
         data = stacked.astype(np.int64) if name == "pulls" else stacked
         variables[name] = (axes, data, {"long_name": meaning})
     return xr.Dataset(

@@ -1,7 +1,16 @@
 """Worlds: sources of rounds, for simulation."""
 
+from keyhole.worlds.dataset import DatasetWorld
 from keyhole.worlds.linear import LinearWorld
+from keyhole.worlds.random_dataset import RandomDatasetWorld
 from keyhole.worlds.random_linear import RandomLinearWorld
 from keyhole.worlds.rounds import Rounds, World
 
-__all__ = ["LinearWorld", "RandomLinearWorld", "Rounds", "World"]
+__all__ = [
+    "DatasetWorld",
+    "LinearWorld",
+    "RandomDatasetWorld",
+    "RandomLinearWorld",
+    "Rounds",
+    "World",
+]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.kernels import Ints
 from keyhole.seeds import Seed, Streams
 
 Floats = NDArray[np.float64]
@@ -21,6 +22,7 @@ class Rounds:
     rewards: Floats  # (T, n_arms)  what each arm would give
     values: Floats  # (T, n_arms)  y'eta, what the best observer expects of it
     latent: Floats  # (T, n_arms)  x'mu, what one who sees x expects; NaN where nobody knows
+    labels: Ints | None = None  # (T,)  the arm that is the right answer, where there is one
 
     def __len__(self) -> int:
         return len(self.rewards)

@@ -1,0 +1,84 @@
+"""Downloading a data set from OpenML, once: verified first, then kept as a CSV file."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pandas as pd
+from sklearn.datasets import fetch_openml
+
+from keyhole.datasets.catalogue import CATALOGUE, Source
+from keyhole.datasets.loading import cache_folder, from_frame, read_csv
+from keyhole.errors import DataUnavailable, InvalidValue
+from keyhole.files import replacing
+from keyhole.tables import Dataset
+
+# Seconds after which a silent connection is given up.
+PATIENCE = 30.0
+
+
+def fetch(name: str, *, again: bool = False) -> Dataset:
+    """Download a data set into the cache, unless it is there, and hand it over.
+
+    again: download it even so. What arrives is kept only if its shape, its class counts and the
+    checksum of its content are right; an interrupted or wrong download leaves nothing behind.
+    """
+    if name not in CATALOGUE:
+        raise InvalidValue(f"there is no data set {name!r}; there is {', '.join(CATALOGUE)}")
+    source = CATALOGUE[name]
+    if source.openml is None:
+        raise InvalidValue(f"{name} comes with scikit-learn: there is nothing to fetch")
+    target = cache_folder() / source.file
+    if target.exists() and not again:
+        return source.verified(read_csv(target, label=source.label, source=source), target)
+    frame = source.tidy(_openml(source))
+    origin = f"what OpenML sent as data set {source.openml}"
+    data = from_frame(frame, source.label, source.name, origin, drop=source.drop)
+    source.verified(data, origin)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as file:
+        file.write(frame.to_csv(index=False).encode())
+    return data
+
+
+def _openml(source: Source) -> pd.DataFrame:
+    """The table as OpenML has it, with the label in its column."""
+    try:
+        with tempfile.TemporaryDirectory() as folder, _patient(), warnings.catch_warnings():
+            # Retries are announced as warnings; a download that fails in the end says so below.
+            warnings.simplefilter("ignore")
+            bunch = fetch_openml(
+                data_id=source.openml, data_home=folder, as_frame=True, parser="pandas", delay=0.5
+            )
+    # URLError and timeouts are OSErrors; a wrong checksum of theirs is a ValueError.
+    except (OSError, http.client.HTTPException, ValueError, KeyError) as reason:
+        raise DataUnavailable(
+            f"{source.name} is not here and could not be downloaded ({_short(reason)}). "
+            f"Either put {source.file} into a folder and name it (data_dir, --data-dir or "
+            f"KEYHOLE_DATA), or fetch it with a network: keyhole data fetch {source.name}"
+        ) from None
+    frame: pd.DataFrame = bunch.frame
+    for column in frame.select_dtypes("category"):
+        frame[column] = pd.to_numeric(frame[column].astype(str))
+    return frame
+
+
+def _short(reason: Exception) -> str:
+    text = str(reason).strip().splitlines()
+    return text[0] if text else type(reason).__name__
+
+
+@contextmanager
+def _patient() -> Iterator[None]:
+    """Give up on a connection that says nothing: scikit-learn itself would wait for ever."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(PATIENCE)
+    try:
+        yield
+    finally:
+        socket.setdefaulttimeout(before)

@@ -1,0 +1,120 @@
+"""`Dataset`: a table of features with a label for each row."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keyhole import checks
+from keyhole.errors import InvalidValue
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Dataset:
+    """Rows of numbers, each with a label of any kind; classes are the labels, sorted.
+
+    >>> import keyhole as kh
+    >>> data = kh.Dataset(features=[[1.0, 2.0], [3.0, 4.0], [5.0, 9.0]], labels=["b", "a", "b"])
+    >>> data.classes, data.labels.tolist(), data.counts
+    (('a', 'b'), [1, 0, 1], {'a': 1, 'b': 2})
+    >>> data.prepared(clip=0.0).features.mean(axis=0).round(12).tolist()
+    [0.0, 0.0]
+    """
+
+    features: Floats  # (rows, context_dim)
+    labels: Ints  # (rows,)  the place of each row's class among `classes`
+    classes: tuple[Any, ...]
+    name: str = ""
+    feature_names: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        features: ArrayLike,
+        labels: ArrayLike,
+        name: str = "",
+        feature_names: tuple[str, ...] = (),
+    ) -> None:
+        x = checks.floats("features", features)
+        if x.ndim != 2 or 0 in x.shape:
+            raise InvalidValue(f"features must be a table (rows, columns), got shape {x.shape}")
+        places, classes = _classes(labels, len(x))
+        if feature_names and len(feature_names) != x.shape[1]:
+            raise InvalidValue(
+                f"feature_names must be {x.shape[1]} names, got {len(feature_names)}"
+            )
+        x.flags.writeable = places.flags.writeable = False
+        for key, value in {
+            "features": x,
+            "labels": places,
+            "classes": classes,
+            "name": name,
+            "feature_names": tuple(feature_names),
+        }.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def counts(self) -> dict[Any, int]:
+        """How many rows each class has."""
+        return dict(zip(self.classes, np.bincount(self.labels).tolist(), strict=True))
+
+    @cached_property
+    def sha256(self) -> str:
+        """A checksum of the content, the same whichever file it was read from.
+
+        Numbers count to nine significant digits: one more or less at the end is how it was
+        written down, not what was measured.
+        """
+        text = hashlib.sha256()
+        names = [str(name) for name in self.classes]
+        for row, label in zip(self.features.tolist(), self.labels.tolist(), strict=True):
+            # Adding zero makes one zero of minus zero and zero.
+            text.update(",".join(f"{value + 0.0:.9g}" for value in row).encode())
+            text.update(f";{names[label]}\n".encode())
+        return text.hexdigest()
+
+    def prepared(self, *, clip: float = 0.005) -> Dataset:
+        """Each feature clipped at its `clip` and 1 - `clip` quantiles, then standardised.
+
+        A few sensor glitches would otherwise flatten all that is not one. A feature with one
+        value only becomes zero.
+        """
+        clip = checks.number("clip", clip, least=0.0, most=0.49)
+        x = np.clip(self.features, *np.quantile(self.features, [clip, 1.0 - clip], axis=0))
+        spread = x.std(axis=0)
+        spread[spread <= 1e-12 * np.abs(x).max(axis=0)] = np.inf
+        return Dataset(
+            features=(x - x.mean(axis=0)) / spread,
+            labels=np.array(self.classes)[self.labels],
+            name=self.name,
+            feature_names=self.feature_names,
+        )
+
+    def __repr__(self) -> str:
+        rows, columns = self.features.shape
+        name = f"{self.name!r}, " if self.name else ""
+        return f"Dataset({name}{rows:,} rows x {columns} features, {len(self.classes)} classes)"
+
+
+def _classes(labels: ArrayLike, rows: int) -> tuple[Ints, tuple[Any, ...]]:
+    """For each row the place of its class, and the classes, sorted."""
+    given = np.asarray(labels)
+    if given.shape != (rows,):
+        raise InvalidValue(f"labels must be one for each of {rows} rows, got shape {given.shape}")
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise InvalidValue("labels must not be missing")
+    try:
+        classes, places = np.unique(given, return_inverse=True)
+    except TypeError:
+        raise InvalidValue("labels must be all numbers or all text, and none missing") from None
+    if len(classes) < 2:
+        raise InvalidValue(f"labels must be of two classes or more, got only {classes.tolist()}")
+    return places.astype(np.int64), tuple(classes.tolist())

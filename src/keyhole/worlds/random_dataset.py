@@ -1,0 +1,113 @@
+"""`RandomDatasetWorld`: a labelled table, sensed anew in each replication."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from keyhole import checks
+from keyhole.errors import InvalidValue, MissingExtra
+from keyhole.seeds import Seed, Streams, streams
+from keyhole.tables import Dataset
+from keyhole.worlds.covariance import frozen
+from keyhole.worlds.dataset import DatasetWorld, described
+from keyhole.worlds.rounds import Floats
+
+Rewards = Literal["logistic", "linear"]
+Sensing = Literal["bernoulli", "coordinates"]
+
+
+@dataclass(frozen=True)
+class RandomDatasetWorld:
+    """A recipe for `DatasetWorld`s over one table: each draw senses it with another 0/1 matrix.
+
+    rewards: "logistic", x'mu_i plus noise with mu_i from a logistic regression of class i against
+    the rest (eq:reward22), or "linear", 1 for the right answer and 0 for any other. sensing:
+    "bernoulli", entries 0 or 1 with probability 1/2, or "coordinates", that many of the features
+    as they are.
+
+    >>> import keyhole as kh
+    >>> wine = kh.datasets.load("wine").prepared()
+    >>> recipe = kh.RandomDatasetWorld(wine, observation_dim=6, sensing="coordinates")
+    >>> recipe.draw(seed=1).eta.shape
+    (3, 6)
+    """
+
+    data: Dataset
+    observation_dim: int
+    rewards: Rewards = "logistic"
+    sensing: Sensing = "bernoulli"
+    sensing_scale: float = 0.1
+    reward_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        # A world of it, with one observation, checks all that worlds check.
+        DatasetWorld(
+            self.data,
+            sensing=np.ones((1, np.shape(getattr(self.data, "features", [[]]))[1])),
+            sensing_scale=self.sensing_scale,
+            reward_scale=self.reward_scale,
+        )
+        for name, kinds in {"rewards": get_args(Rewards), "sensing": get_args(Sensing)}.items():
+            if (given := getattr(self, name)) not in kinds:
+                raise InvalidValue(f"{name} must be {' or '.join(map(repr, kinds))}, got {given!r}")
+        most = self.data.features.shape[1] if self.sensing == "coordinates" else 10**6
+        dim = checks.whole("observation_dim", self.observation_dim, most=most)
+        object.__setattr__(self, "observation_dim", dim)
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are: one for each class."""
+        return len(self.data.classes)
+
+    @property
+    def dim(self) -> int:
+        """The length of an observation."""
+        return self.observation_dim
+
+    @cached_property
+    def parameters(self) -> Floats | None:
+        """mu, (n_arms, context_dim), of the logistic rewards."""
+        return logistic_parameters(self.data) if self.rewards == "logistic" else None
+
+    def draw(self, seed: Seed | Streams = None) -> DatasetWorld:
+        """The table, sensed by one such matrix."""
+        rng, context_dim = streams(seed)["instance"], self.data.features.shape[1]
+        if self.sensing == "coordinates":
+            lens: Floats = np.eye(context_dim)[rng.permutation(context_dim)[: self.observation_dim]]
+        else:
+            lens = np.rint(rng.random((self.observation_dim, context_dim)))
+        return DatasetWorld(
+            self.data,
+            sensing=lens,
+            parameters=self.parameters,
+            sensing_scale=self.sensing_scale,
+            reward_scale=self.reward_scale,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """The settings of the recipe, and what tells its table from others."""
+        names = ("observation_dim", "rewards", "sensing", "sensing_scale", "reward_scale")
+        settings = {name: getattr(self, name) for name in names}
+        return {"kind": type(self).__name__, **settings, "data": described(self.data)}
+
+
+def logistic_parameters(data: Dataset) -> Floats:
+    """mu_i, (n_classes, features), from a logistic regression of each class against the rest.
+
+    The regression has a constant, as is usual, which a reward x'mu_i then leaves out.
+    """
+    try:
+        from sklearn.linear_model import LogisticRegression
+    except ModuleNotFoundError:
+        raise MissingExtra(
+            "logistic rewards need scikit-learn, which is not installed: pip install 'keyhole[lab]'"
+        ) from None
+    fits = [
+        LogisticRegression(max_iter=1000).fit(data.features, data.labels == i).coef_[0]
+        for i in range(len(data.classes))
+    ]
+    return frozen(np.array(fits))
