@@ -2,11 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Literal, Self
+from typing import Literal, Self, TypeAlias
 
 from keyhole import checks
 from keyhole.errors import InvalidValue
 from keyhole.kernels import Rule
+
+Parameters: TypeAlias = Literal["per-arm", "shared"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -20,7 +22,7 @@ class Policy(ABC):
     A policy of your own is a subclass with a `rule`.
     """
 
-    parameters: Literal["per-arm", "shared"] = "per-arm"
+    parameters: Parameters = "per-arm"
     prior_precision: float = 1.0
 
     def __post_init__(self) -> None:

@@ -11,8 +11,16 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 
 @contextlib.contextmanager
-def bar(title: str, total: int, *, show: bool | None) -> Iterator[Callable[[int], None]]:
-    """A function that moves the bar on. By default it is shown when stderr is a terminal."""
+def bar(
+    title: str, total: int, *, show: bool | Callable[[int], None] | None
+) -> Iterator[Callable[[int], None]]:
+    """A function that moves the bar on. By default it is shown when stderr is a terminal.
+
+    `show` may be such a function already: that of somebody else's bar.
+    """
+    if callable(show):
+        yield show
+        return
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda _: None
         return

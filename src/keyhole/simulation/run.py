@@ -48,7 +48,7 @@ def simulate(
     executor: Executor | None = None,
     workers: int | None = None,
     resume: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
+    progress: bool | Tick | None = None,
 ) -> xr.Dataset:
     """Let policies play the same rounds of a world, and label what comes of it.
 
@@ -57,7 +57,7 @@ def simulate(
     to look (times, or how many). executor: any `concurrent.futures.Executor`, such as that of a
     Dask client; by default `workers` threads, one for each core. resume: a folder that keeps
     finished replications, from which the same call goes on. progress: show a bar (by default if
-    there is a terminal).
+    there is a terminal), or a function that is told of rounds as they are done.
 
     Returns `regret`, `latent_regret` and `optimal` over (policy, replication, time), `pulls` and
     `error` over (policy, replication, time, arm). It depends on the seed alone, not on how or

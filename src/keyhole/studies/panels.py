@@ -1,0 +1,44 @@
+"""Figures of several panels, legible in print: one legend for all, below or beside the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Inches: the width of a page's text, and a panel's height.
+WIDTH, HEIGHT = 7.0, 2.3
+
+
+def panels(
+    rows: int, columns: int, *, same_x: bool = True, same_y: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure of equal panels, row by row."""
+    figure = Figure(figsize=(WIDTH, HEIGHT * rows + 0.5), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=same_x, sharey=same_y)
+    return figure, list(np.ravel(axes))
+
+
+def finished(figure: Figure, axes: Sequence[Axes], *, ylabel: str, xlabel: str = "round") -> Figure:
+    """Common labels, and one legend below for the curves that the panels share."""
+    figure.supylabel(ylabel, fontsize="medium")
+    entries: dict[str, Artist] = {}
+    for one in axes:
+        place = one.get_subplotspec()
+        below = place is not None and place.is_last_row()
+        one.set(ylabel="", xlabel=xlabel if below else "")
+        entries.update(
+            {label: line for line, label in zip(*one.get_legend_handles_labels(), strict=True)}
+        )
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        loc="outside lower center",
+        ncols=min(len(entries), 4),
+        frameon=False,
+        fontsize="small",
+    )
+    return figure

@@ -1,0 +1,42 @@
+"""One page for all studies of a folder: each claim, its figure, its verdict."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from keyhole.files import replacing
+from keyhole.studies.running import manifest
+from keyhole.studies.study import Study
+
+PAGE = "index.html"
+
+
+def write(out: Path, studies: list[Study], left_out: dict[str, str]) -> Path:
+    """Write the page of all that is in a folder, and of what was left out and why."""
+    found = [made for study in studies if (made := manifest(out / study.name)) is not None]
+    for made in found:
+        made["figure"] = _embedded(out / made["study"] / "figure.svg")
+    titles = {study.name: study.title for study in studies}
+    pages = Environment(
+        loader=PackageLoader("keyhole.studies", "."), autoescape=True, undefined=StrictUndefined
+    )
+    text = pages.get_template("report.html.j2").render(
+        studies=found, left_out=_missing(left_out, found), titles=titles
+    )
+    with replacing(out / PAGE) as file:
+        file.write(text.encode())
+    return out / PAGE
+
+
+def _missing(left_out: dict[str, str], found: list[dict[str, Any]]) -> dict[str, str]:
+    there = {made["study"] for made in found}
+    return {name: reason for name, reason in left_out.items() if name not in there}
+
+
+def _embedded(path: Path) -> str:
+    """A figure as part of the page: nothing beside the file is needed to read it."""
+    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()

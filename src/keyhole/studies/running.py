@@ -1,0 +1,220 @@
+"""Running studies: every cell once, and of each study a figure, its data and a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import xarray as xr
+from matplotlib.figure import Figure
+
+from keyhole.files import replacing
+from keyhole.simulation import simulate, versions
+from keyhole.simulation.plan import Plan
+from keyhole.studies.study import Cell, Settings, Study, Verdict
+from keyhole.summary import summarize
+
+FORMATS = ("png", "svg", "pdf")
+# The same figure is the same file: no dates and no random names in it.
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "keyhole",
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+    "font.size": 9,
+}
+UNDATED: dict[str, dict[str, None]] = {
+    "png": {},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A study with the cells that it needs."""
+
+    study: Study
+    settings: Settings
+    cells: list[Cell]
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds all of it takes."""
+        return sum(cell.horizon * cell.replications for cell in self.cells)
+
+    @property
+    def key(self) -> str:
+        """What tells its result from another's."""
+        return _digest([self.study.name, *(cell_key(cell) for cell in self.cells)])
+
+
+def run(
+    job: Job,
+    out: Path,
+    *,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The manifest of a study, made or found in its folder below `out`.
+
+    A study that is there with the same settings is not done again, nor is a cell that another
+    study has simulated; an interrupted cell goes on where it was.
+    """
+    folder = out / job.study.name
+    known = manifest(folder)
+    if known is not None and known["key"] == job.key and _complete(folder):
+        progress(job.rounds)
+        return known
+    runs = [_simulated(cell, out, executor, workers, progress) for cell in job.cells]
+    start = time.perf_counter()
+    table = tabled(job.cells, runs)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_netcdf(table, folder / "data.nc")
+    summary = summarize(job.study.curves(table)).to_dataframe().reset_index()
+    _write(folder / "data.csv", summary.to_csv(index=False, float_format="%.6g").encode())
+    with mpl.rc_context(STYLE):
+        _draw(job.study.figure(table), folder)
+    verdicts = job.study.verdicts(table)
+    made = described(job, verdicts, runs, time.perf_counter() - start)
+    _write(folder / "manifest.json", json.dumps(made, indent=1).encode())
+    return made
+
+
+def tabled(cells: list[Cell], runs: list[xr.Dataset]) -> xr.Dataset:
+    """All cells in one table, over `cell`; arms that a cell does not have are missing there."""
+    names = [str(cell) for cell in cells]
+    table = xr.concat(runs, "cell", join="outer", data_vars="all", combine_attrs="drop_conflicts")
+    places = {name: ("cell", [cell.where[name] for cell in cells]) for name in cells[0].where}
+    return table.assign_coords({"cell": names, **places})
+
+
+def described(
+    job: Job, verdicts: list[Verdict], runs: list[xr.Dataset], finishing: float
+) -> dict[str, Any]:
+    """All that is to be said of a finished study, in plain types."""
+    first = job.cells[0]
+    simulating = sum(float(one.attrs["seconds"]) for one in runs)
+    return {
+        "study": job.study.name,
+        "title": job.study.title,
+        "claim": job.study.claim,
+        "setting": job.study.setting,
+        "verdicts": [asdict(verdict) for verdict in verdicts],
+        "horizon": first.horizon,
+        "replications": first.replications,
+        "seed": first.seed,
+        "quick": job.settings.quick,
+        "cells": [{**cell.where, "world": cell.world.describe()} for cell in job.cells],
+        "policies": {name: repr(policy) for name, policy in first.policies.items()},
+        "command": command(job),
+        "seconds": {"simulating": round(simulating, 2), "finishing": round(finishing, 2)},
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"system": platform.platform(), "cores": os.cpu_count()},
+        "versions": versions(),
+        "key": job.key,
+    }
+
+
+def command(job: Job) -> str:
+    """The line that makes it again."""
+    given = job.settings
+    flags = {"--horizon": given.horizon, "--replications": given.replications, "--seed": given.seed}
+    words = [f"{name} {value}" for name, value in flags.items() if value is not None]
+    return " ".join(
+        ["keyhole reproduce", job.study.name, *(["--quick"] if given.quick else []), *words]
+    )
+
+
+def manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest in a study's folder, if there is a whole one."""
+    try:
+        known = json.loads((folder / "manifest.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return known if isinstance(known, dict) and "key" in known else None
+
+
+def cell_key(cell: Cell) -> str:
+    """What tells a cell's result from another's."""
+    plan = Plan.of(cell.world, cell.policies, cell.horizon, cell.seed, cell.checkpoints)
+    return _digest([plan.described, cell.replications, versions()["keyhole"]])
+
+
+def _simulated(
+    cell: Cell,
+    out: Path,
+    executor: Executor | None,
+    workers: int | None,
+    progress: Callable[[int], None],
+) -> xr.Dataset:
+    path = out / "cells" / f"{cell_key(cell)}.nc"
+    found = _read_netcdf(path)
+    if found is not None:
+        progress(cell.horizon * cell.replications)
+        return found
+    unfinished = path.with_suffix(".part")
+    start = time.perf_counter()
+    runs = simulate(
+        cell.world,
+        cell.policies,
+        horizon=cell.horizon,
+        replications=cell.replications,
+        seed=cell.seed,
+        checkpoints=cell.checkpoints,
+        executor=executor,
+        workers=workers,
+        resume=unfinished,
+        progress=progress,
+    )
+    runs.attrs["seconds"] = time.perf_counter() - start
+    _write_netcdf(runs, path)
+    shutil.rmtree(unfinished)
+    return runs
+
+
+def _read_netcdf(path: Path) -> xr.Dataset | None:
+    """A cell that is finished; a damaged file counts as none, and is written anew."""
+    try:
+        return xr.load_dataset(path, engine="h5netcdf")
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _write_netcdf(runs: xr.Dataset, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".writing")
+    packed = {name: {"zlib": True, "complevel": 2} for name in runs.data_vars}
+    runs.to_netcdf(part, engine="h5netcdf", encoding=packed)
+    os.replace(part, path)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with replacing(path) as file:
+        file.write(content)
+
+
+def _draw(figure: Figure, folder: Path) -> None:
+    for kind in FORMATS:
+        figure.savefig(folder / f"figure.{kind}", metadata=UNDATED[kind])
+        figure.set_layout_engine("none")  # once laid out, it stays so
+
+
+def _complete(folder: Path) -> bool:
+    files = ("data.nc", "data.csv", *(f"figure.{kind}" for kind in FORMATS))
+    return all((folder / file).exists() for file in files)
+
+
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
