@@ -222,10 +222,10 @@ def test_a_dask_cluster_that_loses_a_worker() -> None:
     settings: dict[str, Any] = {"horizon": 20_000, "replications": 40}
     expected = run(**settings)
     with (
-        LocalCluster(  # type: ignore[no-untyped-call]
+        LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster,
-        Client(cluster) as client,  # type: ignore[no-untyped-call]
+        Client(cluster) as client,
     ):
         pids = list(client.run(os.getpid).values())
         assert len(set(pids)) == 2

@@ -47,7 +47,11 @@ def test_the_seed_decides_and_pieces_make_the_whole(world: kh.World) -> None:
     whole, again, other = (world.rounds(300, seed=seed) for seed in (3, 3, 4))
     source = Streams(3)
     pieces = [world.rounds(n, source) for n in (1, 99, 200)]
-    for name in (field.name for field in dataclasses.fields(kh.Rounds)):
+    names = {field.name for field in dataclasses.fields(kh.Rounds)}
+    if whole.labels is None:
+        assert all(piece.labels is None for piece in pieces)
+        names.remove("labels")
+    for name in names:
         np.testing.assert_array_equal(getattr(whole, name), getattr(again, name))
         joined = np.concatenate([getattr(piece, name) for piece in pieces])
         expected = getattr(whole, name)
@@ -69,7 +73,8 @@ def test_the_error_of_the_prediction_is_uncorrelated_with_what_is_seen(world: kh
     rounds = world.rounds(N, seed=3)
     y = np.broadcast_to(rounds.observations, (N, world.n_arms, world.dim))
     mean_within((rounds.rewards - rounds.values)[:, :, None] * y, 0.0)
-    mean_within(rounds.rewards, 0.0)
+    if isinstance(world, kh.LinearWorld):
+        mean_within(rounds.rewards, 0.0)
 
 
 @every
@@ -190,8 +195,7 @@ def test_the_normal_shortcut_has_the_models_distribution() -> None:
 
 
 def test_observations_have_their_covariance() -> None:
-    for world in WORLDS.values():
-        assert isinstance(world, kh.LinearWorld)
+    for world in (world for world in WORLDS.values() if isinstance(world, kh.LinearWorld)):
         y = world.rounds(N, seed=6).observations[:, 0]
         mean_within(np.einsum("ti,tj->tij", y, y), world.observation_covariance)
 

@@ -25,7 +25,22 @@ def linear(dim: int = 3, **settings: Any) -> kh.LinearWorld:
     return kh.LinearWorld(**{**usual, **settings})
 
 
+def patients(**settings: Any) -> kh.DatasetWorld:
+    """Three classes in four features, of which the features say something."""
+    rng = np.random.default_rng(8)
+    labels = rng.integers(3, size=300)
+    features = rng.standard_normal((300, 4)) + np.eye(3, 4)[labels]
+    data = kh.Dataset(features=features, labels=np.array(["a", "b", "c"])[labels])
+    usual: dict[str, Any] = {"sensing": rng.integers(2, size=(3, 4)), "sensing_scale": 0.3}
+    return kh.DatasetWorld(data, **{**usual, **settings})
+
+
 WORLDS: dict[str, kh.World] = {
+    "patients, 0/1 rewards": patients(),
+    "patients, rewards of their own": patients(parameters=RNG.standard_normal((3, 4))),
+    "patients, one number seen twice": patients(
+        sensing=[[1, 0, 0, 1], [1, 0, 0, 1]], sensing_scale=0.0
+    ),
     "less seen than there is": linear(dim=2),
     "as much": linear(dim=4),
     "more": linear(dim=6),

@@ -52,11 +52,17 @@ def _openml(source: Source) -> pd.DataFrame:
         with tempfile.TemporaryDirectory() as folder, _patient(), warnings.catch_warnings():
             # Retries are announced as warnings; a download that fails in the end says so below.
             warnings.simplefilter("ignore")
+            # The parser "pandas" fails on classes that are numbers (scikit-learn 1.9, pandas 3.1).
             bunch = fetch_openml(
-                data_id=source.openml, data_home=folder, as_frame=True, parser="pandas", delay=0.5
+                data_id=source.openml,
+                data_home=folder,
+                as_frame=True,
+                parser="liac-arff",
+                delay=0.5,
             )
-    # URLError and timeouts are OSErrors; a wrong checksum of theirs is a ValueError.
-    except (OSError, http.client.HTTPException, ValueError, KeyError) as reason:
+    # URLError and timeouts are OSErrors; a wrong checksum of theirs is a ValueError; what is cut
+    # ends too early, as HTTP or as gzip.
+    except (OSError, http.client.HTTPException, ValueError, EOFError) as reason:
         raise DataUnavailable(
             f"{source.name} is not here and could not be downloaded ({_short(reason)}). "
             f"Either put {source.file} into a folder and name it (data_dir, --data-dir or "

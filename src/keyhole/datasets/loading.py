@@ -79,7 +79,7 @@ def read_csv(
 ) -> Dataset:
     """A table with a header, of numbers but for the column of labels (by default the last)."""
     try:
-        frame = pd.read_csv(path, float_precision="round_trip", skipinitialspace=True)
+        frame = pd.read_csv(path, skipinitialspace=True)
     except FileNotFoundError:
         raise FileError(f"there is no file {path}") from None
     except (ValueError, OSError) as reason:  # pandas' own errors are ValueErrors
@@ -103,6 +103,8 @@ def from_frame(
             f"{origin} has no column of labels {label!r} beside features; "
             f"its columns are {', '.join(map(str, frame.columns))}"
         )
+    if frame.empty:
+        raise FileError(f"{origin} has no rows")
     features = frame.drop(columns=[label, *(c for c in drop if c in frame.columns)])
     for column in features.columns:
         if not pd.api.types.is_numeric_dtype(features[column]):
@@ -112,8 +114,6 @@ def from_frame(
             raise FileError(
                 f"{origin}: column {column!r} lacks {missing} values; fill or drop them"
             )
-    if frame.empty:
-        raise FileError(f"{origin} has no rows")
     return Dataset(
         features=features.to_numpy(dtype=np.float64),
         labels=frame[label].to_numpy(),

@@ -150,6 +150,8 @@ FIG3 = Study(
     curves=curves,
     figure=figure,
     verdicts=own_verdicts,
+    notes="With 10 arms and 10,000 rounds Greedy still finds every arm that matters: its worst "
+    "case is sublinear there.",
 )
 
 SHARED = Study(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -21,6 +22,7 @@ FLAT = 0.1
 
 def regret_cells(settings: Settings) -> list[Cell]:
     """All pairs of dimensions, a new instance in each replication."""
+    dimensions = (10, 40) if settings.quick else DIMENSIONS
     return [
         Cell(
             where={"observation_dim": dy, "context_dim": dx},
@@ -28,8 +30,8 @@ def regret_cells(settings: Settings) -> list[Cell]:
             policies=POLICY,
             **sized(settings, 10_000, 50),
         )
-        for dy in DIMENSIONS
-        for dx in DIMENSIONS
+        for dy in dimensions
+        for dx in dimensions
     ]
 
 
@@ -40,9 +42,10 @@ def regret_curves(table: xr.Dataset) -> xr.DataArray:
 
 def regret_figure(table: xr.Dataset) -> Figure:
     """A panel for each observation_dim, a line for each context_dim."""
-    figure, axes = panels.panels(2, 2)
+    dimensions = np.unique(table.observation_dim)
+    figure, axes = panels.panels(len(dimensions) // 2, 2)
     curves = regret_curves(table).isel(policy=0)
-    for one, dy in zip(axes, DIMENSIONS, strict=True):
+    for one, dy in zip(axes, dimensions, strict=True):
         chosen = curves.isel(cell=(table.observation_dim == dy).values)
         lines = chosen.assign_coords(cell=[f"$d_x = {dx}$" for dx in chosen.context_dim.values])
         plots.curves(lines, "", by="cell", title=f"$d_y = {dy}$", axes=one)

@@ -58,8 +58,10 @@ class Doublings(NamedTuple):
 def doublings(curves: xr.DataArray) -> Doublings:
     """The last two doublings of curves over (replication, time)."""
     end = float(curves.time[-1])
-    quarter, half = (curves.interp(time=share * end) for share in (0.25, 0.5))
-    last = curves.isel(time=-1)
+    # Steps of time between two checkpoints are small next to a doubling.
+    quarter, half, last = (
+        curves.sel(time=share * end, method="nearest", drop=True) for share in (0.25, 0.5, 1.0)
+    )
     level = float(last.mean())
     return Doublings(
         estimate((last - half) / level), estimate(((last - half) - (half - quarter)) / level)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from keyhole.files import replacing
 from keyhole.studies.running import manifest
@@ -24,12 +26,20 @@ def write(out: Path, studies: list[Study], left_out: dict[str, str]) -> Path:
     pages = Environment(
         loader=PackageLoader("keyhole.studies", "."), autoescape=True, undefined=StrictUndefined
     )
+    pages.filters["formulas"] = formulas
     text = pages.get_template("report.html.j2").render(
         studies=found, left_out=_missing(left_out, found), titles=titles
     )
     with replacing(out / PAGE) as file:
         file.write(text.encode())
     return out / PAGE
+
+
+def formulas(text: str) -> Markup:
+    """Plain text as HTML, with powers raised and the indices of d, p and x lowered."""
+    escaped = str(escape(text))
+    raised = re.sub(r"\^(\d+)", r"<sup>\1</sup>", escaped)
+    return Markup(re.sub(r"\b([dpx])_([xyi])\b", r"<i>\1</i><sub>\2</sub>", raised))
 
 
 def _missing(left_out: dict[str, str], found: list[dict[str, Any]]) -> dict[str, str]:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import platform
-import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -17,6 +16,9 @@ from typing import Any
 
 import matplotlib as mpl
 import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from keyhole.files import replacing
@@ -25,19 +27,10 @@ from keyhole.simulation.plan import Plan
 from keyhole.studies.study import Cell, Settings, Study, Verdict
 from keyhole.summary import summarize
 
-FORMATS = ("png", "svg", "pdf")
-# The same figure is the same file: no dates and no random names in it.
-STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "keyhole",
-    "pdf.fonttype": 42,
-    "savefig.dpi": 200,
-    "font.size": 9,
-}
-UNDATED: dict[str, dict[str, None]] = {
-    "png": {},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
+FILES = ("data.nc", "data.csv", "figure.png", "figure.svg", "figure.pdf")
+# The same figure is the same file: no dates and no random names in it. Fonts that journals take.
+STYLE: dict[Any, Any] = {"svg.hashsalt": "keyhole", "pdf.fonttype": 42, "font.size": 9}
+DPI = 200
 
 
 @dataclass(frozen=True)
@@ -69,16 +62,17 @@ def run(
 ) -> dict[str, Any]:
     """The manifest of a study, made or found in its folder below `out`.
 
-    A study that is there with the same settings is not done again, nor is a cell that another
-    study has simulated; an interrupted cell goes on where it was.
+    A study that is there with the same settings is not done again, nor is a replication of a
+    cell, whichever study it was for: all of them stay in the folder `cells`.
     """
     folder = out / job.study.name
     known = manifest(folder)
     if known is not None and known["key"] == job.key and _complete(folder):
         progress(job.rounds)
         return known
-    runs = [_simulated(cell, out, executor, workers, progress) for cell in job.cells]
     start = time.perf_counter()
+    runs = [_simulated(cell, out, executor, workers, progress) for cell in job.cells]
+    simulated = time.perf_counter()
     table = tabled(job.cells, runs)
     folder.mkdir(parents=True, exist_ok=True)
     _write_netcdf(table, folder / "data.nc")
@@ -87,7 +81,8 @@ def run(
     with mpl.rc_context(STYLE):
         _draw(job.study.figure(table), folder)
     verdicts = job.study.verdicts(table)
-    made = described(job, verdicts, runs, time.perf_counter() - start)
+    seconds = {"simulating": simulated - start, "finishing": time.perf_counter() - simulated}
+    made = described(job, verdicts, seconds)
     _write(folder / "manifest.json", json.dumps(made, indent=1).encode())
     return made
 
@@ -100,17 +95,15 @@ def tabled(cells: list[Cell], runs: list[xr.Dataset]) -> xr.Dataset:
     return table.assign_coords({"cell": names, **places})
 
 
-def described(
-    job: Job, verdicts: list[Verdict], runs: list[xr.Dataset], finishing: float
-) -> dict[str, Any]:
+def described(job: Job, verdicts: list[Verdict], seconds: dict[str, float]) -> dict[str, Any]:
     """All that is to be said of a finished study, in plain types."""
     first = job.cells[0]
-    simulating = sum(float(one.attrs["seconds"]) for one in runs)
     return {
         "study": job.study.name,
         "title": job.study.title,
         "claim": job.study.claim,
         "setting": job.study.setting,
+        "notes": job.study.notes,
         "verdicts": [asdict(verdict) for verdict in verdicts],
         "horizon": first.horizon,
         "replications": first.replications,
@@ -119,7 +112,7 @@ def described(
         "cells": [{**cell.where, "world": cell.world.describe()} for cell in job.cells],
         "policies": {name: repr(policy) for name, policy in first.policies.items()},
         "command": command(job),
-        "seconds": {"simulating": round(simulating, 2), "finishing": round(finishing, 2)},
+        "seconds": {name: round(value, 2) for name, value in seconds.items()},
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"system": platform.platform(), "cores": os.cpu_count()},
         "versions": versions(),
@@ -159,14 +152,7 @@ def _simulated(
     workers: int | None,
     progress: Callable[[int], None],
 ) -> xr.Dataset:
-    path = out / "cells" / f"{cell_key(cell)}.nc"
-    found = _read_netcdf(path)
-    if found is not None:
-        progress(cell.horizon * cell.replications)
-        return found
-    unfinished = path.with_suffix(".part")
-    start = time.perf_counter()
-    runs = simulate(
+    return simulate(
         cell.world,
         cell.policies,
         horizon=cell.horizon,
@@ -175,21 +161,9 @@ def _simulated(
         checkpoints=cell.checkpoints,
         executor=executor,
         workers=workers,
-        resume=unfinished,
+        resume=out / "cells" / cell_key(cell),
         progress=progress,
     )
-    runs.attrs["seconds"] = time.perf_counter() - start
-    _write_netcdf(runs, path)
-    shutil.rmtree(unfinished)
-    return runs
-
-
-def _read_netcdf(path: Path) -> xr.Dataset | None:
-    """A cell that is finished; a damaged file counts as none, and is written anew."""
-    try:
-        return xr.load_dataset(path, engine="h5netcdf")
-    except (OSError, ValueError, KeyError):
-        return None
 
 
 def _write_netcdf(runs: xr.Dataset, path: Path) -> None:
@@ -206,14 +180,19 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _draw(figure: Figure, folder: Path) -> None:
-    for kind in FORMATS:
-        figure.savefig(folder / f"figure.{kind}", metadata=UNDATED[kind])
-        figure.set_layout_engine("none")  # once laid out, it stays so
+    """The figure in every format, laid out once: each `savefig` would do so again."""
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+    FigureCanvasSVG(figure).print_svg(folder / "figure.svg", metadata={"Date": None})
+    FigureCanvasPdf(figure).print_pdf(folder / "figure.pdf", metadata={"CreationDate": None})
+    figure.dpi = DPI
+    FigureCanvasAgg(figure).print_png(folder / "figure.png")
 
 
 def _complete(folder: Path) -> bool:
-    files = ("data.nc", "data.csv", *(f"figure.{kind}" for kind in FORMATS))
-    return all((folder / file).exists() for file in files)
+    return all((folder / file).exists() for file in FILES)
 
 
 def _digest(parts: list[Any]) -> str:

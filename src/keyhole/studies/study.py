@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -70,13 +70,13 @@ class Study:
     figure: Callable[[xr.Dataset], Figure]
     verdicts: Callable[[xr.Dataset], list[Verdict]]
     data: tuple[str, ...] = ()
-    notes: str = field(default="")
+    notes: str = ""
 
 
 def sized(settings: Settings, horizon: int, replications: int) -> dict[str, Any]:
     """The sizes and the seed of a cell: the paper's, a tenth of that for a quick look, or given."""
     if settings.quick:
-        horizon, replications = horizon // 10, max(replications // 5, 10)
+        horizon, replications = horizon // 10, 10
     return {
         "horizon": settings.horizon or horizon,
         "replications": settings.replications or replications,

@@ -107,7 +107,7 @@ def logistic_parameters(data: Dataset) -> Floats:
             "logistic rewards need scikit-learn, which is not installed: pip install 'keyhole[lab]'"
         ) from None
     fits = [
-        LogisticRegression(max_iter=1000).fit(data.features, data.labels == i).coef_[0]
+        LogisticRegression(tol=1e-6, max_iter=1000).fit(data.features, data.labels == i).coef_[0]
         for i in range(len(data.classes))
     ]
     return frozen(np.array(fits))

@@ -1,0 +1,35 @@
+"""The command `keyhole`: the only part that prints."""
+
+from __future__ import annotations
+
+import typer
+
+from keyhole.cli import data, reproduce, simulate
+
+app = typer.Typer(
+    name="keyhole",
+    help="Decisions whose context is seen only in part: simulate them, and redo the paper.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
+app.add_typer(data.app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def about(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+) -> None:
+    """Decisions whose context is seen only in part: simulate them, and redo the paper."""
+    if version:
+        from keyhole import __version__
+
+        typer.echo(f"keyhole {__version__}")
+        raise typer.Exit
+
+
+__all__ = ["app"]

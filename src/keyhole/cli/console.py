@@ -1,0 +1,66 @@
+"""What all commands share: where they print, and how they fail."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+
+from keyhole.errors import KeyholeError
+
+INTERRUPTED = 130  # what shells call a command that Ctrl-C ended
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def out() -> Console:
+    """The results' console."""
+    return Console(highlight=False)
+
+
+def err() -> Console:
+    """The console of progress and complaints, which leaves the results clean."""
+    return Console(stderr=True, highlight=False)
+
+
+def as_json(value: Any) -> None:
+    """Print for machines, NaN as null."""
+    typer.echo(json.dumps(_strict(value), indent=1, allow_nan=False))
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    if isinstance(value, float) and value - value != 0.0:  # NaN or infinite
+        return None
+    return value
+
+
+def clean(command: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The command, with a message and an exit code where a user's mistake would be a traceback."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        try:
+            return command(*args, **kwargs)
+        except (KeyholeError, PermissionError, NotADirectoryError, IsADirectoryError) as error:
+            err().print(f"[bold red]error:[/] {_escaped(str(error))}", soft_wrap=True)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            err().print(
+                "[yellow]interrupted[/]: the same command goes on from here", soft_wrap=True
+            )
+            raise typer.Exit(INTERRUPTED) from None
+
+    return wrapped
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", r"\[")

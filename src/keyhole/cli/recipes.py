@@ -1,0 +1,127 @@
+"""A simulation described in words: flags, or a TOML file."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from keyhole import datasets
+from keyhole.errors import FileError, InvalidValue
+from keyhole.policies import EpsilonGreedy, Greedy, LinUCB, Policy, ThompsonSampling, Uniform
+from keyhole.simulation import WorldRecipe
+from keyhole.worlds import RandomDatasetWorld, RandomLinearWorld, World
+
+POLICIES: dict[str, type[Policy]] = {
+    "thompson": ThompsonSampling,
+    "greedy": Greedy,
+    "linucb": LinUCB,
+    "epsilon-greedy": EpsilonGreedy,
+    "uniform": Uniform,
+}
+Made = TypeVar("Made")
+
+SIZES = {"horizon": 2000, "replications": 20, "seed": 1}
+LINEAR = {"n_arms": 5, "context_dim": 20, "observation_dim": 10}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A world in words, policies, and sizes."""
+
+    described: Mapping[str, Any]
+    policies: list[Policy]
+    sizes: dict[str, int]
+
+    def world(self, seed: int, data_dir: Path | None) -> World | WorldRecipe:
+        """The world, or the recipe from which each replication draws its own."""
+        settings = dict(self.described)
+        fixed = settings.pop("fixed", False)
+        drawn: RandomLinearWorld | RandomDatasetWorld
+        if "data" in settings:
+            data = datasets.load(
+                settings.pop("data"), data_dir=data_dir, label=settings.pop("label", None)
+            ).prepared(clip=settings.pop("clip", 0.005))
+            settings.setdefault("observation_dim", (data.features.shape[1] + 1) // 2)
+            drawn = _made(RandomDatasetWorld, {"data": data, **settings}, "[world]")
+        else:
+            drawn = _made(RandomLinearWorld, {**LINEAR, **settings}, "[world]")
+        return drawn.draw(seed) if fixed else drawn
+
+
+def from_flags(world: Mapping[str, Any], policies: list[str] | None) -> Recipe:
+    """The recipe of a command line."""
+    if "rewards" in world and "data" not in world:
+        raise InvalidValue("--rewards is for --data: a linear world has rewards of its own")
+    chosen = policies or ["thompson", "greedy"]
+    return Recipe(world, [_policy(_words(text)) for text in chosen], dict(SIZES))
+
+
+def from_file(path: Path) -> Recipe:
+    """The recipe in a TOML file."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(f"there is no file {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise FileError(f"{path} is not TOML: {reason}") from None
+    known = {*SIZES, "world", "policies"}
+    if unknown := set(given) - known:
+        raise FileError(
+            f"{path} has {', '.join(sorted(unknown))}; there is {', '.join(sorted(known))}"
+        )
+    world = dict(given.get("world", {})) if isinstance(given.get("world", {}), dict) else None
+    policies = given.get("policies", [{"kind": "thompson"}])
+    if (
+        world is None
+        or not isinstance(policies, list)
+        or not all(isinstance(one, dict) for one in policies)
+    ):
+        raise FileError(f"{path} must have a table [world] and tables [[policies]]")
+    kind = world.pop("kind", "data" if "data" in world else "linear")
+    if kind not in ("linear", "data") or (kind == "data") != ("data" in world):
+        raise FileError(
+            f"{path}: kind of [world] must be 'linear', or 'data' with data = a name or a CSV file"
+        )
+    sizes = {name: given.get(name, usual) for name, usual in SIZES.items()}
+    return Recipe(world, [_policy(dict(one)) for one in policies], sizes)
+
+
+def _words(text: str) -> dict[str, Any]:
+    """thompson:v=2,parameters=shared as a table."""
+    kind, _, rest = text.partition(":")
+    table: dict[str, Any] = {"kind": kind}
+    for part in filter(None, rest.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise InvalidValue(f"a policy is written like thompson:v=2, got {text!r}")
+        table[name.strip()] = _number(value.strip())
+    return table
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _policy(table: dict[str, Any]) -> Policy:
+    kind = table.pop("kind", None)
+    if kind not in POLICIES:
+        raise InvalidValue(f"there is no policy {kind!r}; there is {', '.join(POLICIES)}")
+    # In a simulation the world's own scale is the natural one.
+    usual = {"v": "told"} if kind == "thompson" else {}
+    return _made(POLICIES[kind], {**usual, **table}, kind)
+
+
+def _made(kind: type[Made], settings: dict[str, Any], what: str) -> Made:
+    known = [name for name in inspect.signature(kind).parameters if name != "data"]
+    if unknown := set(settings) - {*known, "data"}:
+        raise InvalidValue(
+            f"{what} has no setting {', '.join(sorted(unknown))}; there is {', '.join(known)}"
+        )
+    return kind(**settings)

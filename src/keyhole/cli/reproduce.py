@@ -1,0 +1,175 @@
+"""`keyhole reproduce`: every figure of the paper, checked, and one page to read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from keyhole.cli.console import as_json, clean, err, out
+from keyhole.cli.data import DataDir, Json
+from keyhole.errors import DataUnavailable, FileError, InvalidValue, MissingExtra
+
+if TYPE_CHECKING:
+    from keyhole.studies import Job, Settings
+
+EXAMPLES = """
+Examples:
+
+[bold]keyhole reproduce[/]   everything, at the paper's size
+
+[bold]keyhole reproduce --quick[/]   a first look at everything
+
+[bold]keyhole reproduce fig3 shared --seed 7[/]   two studies, with other randomness
+
+[bold]keyhole reproduce fig4 --data-dir my-folder[/]   with data files of yours
+
+[bold]keyhole reproduce --scheduler tcp://10.0.0.1:8786[/]   on a Dask cluster
+"""
+
+NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, shared, scaling"
+
+
+@clean
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help=f"Which studies: {NAMES}. By default all.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version of each.")] = False,
+    horizon: Annotated[
+        int | None, typer.Option(min=4, help="Rounds; by default the paper's.")
+    ] = None,
+    replications: Annotated[
+        int | None, typer.Option(min=2, help="Replications; by default the paper's.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="All randomness follows from it.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads; by default one for each core.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="The address of a Dask scheduler to run on.")
+    ] = None,
+    data_dir: DataDir = None,
+    out_dir: Annotated[Path, typer.Option("--out", help="Where to write.")] = Path(
+        "keyhole-report"
+    ),
+    json: Json = False,
+) -> None:
+    """Make the figures of the paper, check what each claims, and write one page about it.
+
+    Finished work is not done twice, and an interrupted run goes on.
+
+    A claim that does not hold says so; that is a result, and no error.
+
+    Without names, a study that lacks its data is left out; one that is named is an error.
+    """
+    from keyhole.studies import STUDIES, Settings, report, run
+
+    start = time.perf_counter()
+    settings = Settings(
+        horizon=horizon, replications=replications, seed=seed, quick=quick, data_dir=data_dir
+    )
+    jobs, left_out = _jobs(names or [], settings)
+    manifests = []
+    out_dir.mkdir(parents=True, exist_ok=True)
+    with _executor(scheduler, workers) as executor, _bar(jobs) as (progress, advance):
+        for place, job in enumerate(jobs, start=1):
+            progress.update(
+                progress.task_ids[0],
+                description=f"{job.study.name} ({place} of {len(jobs)})",
+            )
+            made = run(job, out_dir, executor=executor, workers=workers, progress=advance)
+            manifests.append(made)
+            if not json:
+                _tell(made)
+    page = report.write(out_dir, list(STUDIES.values()), left_out)
+    seconds = time.perf_counter() - start
+    if json:
+        as_json({"studies": manifests, "left_out": left_out, "report": str(page),
+                 "seconds": round(seconds, 1)})  # fmt: skip
+        return
+    for name, reason in left_out.items():
+        err().print(f"[yellow]left out[/] {name}: {reason}", soft_wrap=True)
+    out().print(f"\n{len(manifests)} studies in {seconds:.0f} s: {page}", soft_wrap=True)
+
+
+def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, str]]:
+    """The work to do, and what cannot be done and why."""
+    from keyhole import datasets
+    from keyhole.studies import STUDIES, Job
+
+    unknown = [name for name in names if name not in STUDIES]
+    if unknown:
+        raise InvalidValue(f"there is no study {unknown[0]!r}; there is {NAMES}")
+    wanted = [study for name, study in STUDIES.items() if name in names or not names]
+    # Each data set is asked for once: without a network every attempt takes a while.
+    missing: dict[str, str] = {}
+    for data in dict.fromkeys(data for study in wanted for data in study.data):
+        try:
+            datasets.load(data, data_dir=settings.data_dir)
+        except (DataUnavailable, FileError) as error:
+            if names:
+                raise
+            missing[data] = str(error)
+    left_out = {
+        study.name: missing[data] for study in wanted for data in study.data if data in missing
+    }
+    jobs = [
+        Job(study, settings, study.cells(settings))
+        for study in wanted
+        if study.name not in left_out
+    ]
+    return jobs, left_out
+
+
+def _tell(made: dict[str, Any]) -> None:
+    out().print(f"[bold]{made['study']}[/] {made['title']}")
+    for verdict in made["verdicts"]:
+        badge = "[green]holds[/]" if verdict["holds"] else "[red]does not hold[/]"
+        out().print(f"  {badge}: {verdict['claim']}", soft_wrap=True)
+        out().print(f"    [dim]{verdict['evidence']}[/]", soft_wrap=True)
+
+
+@contextmanager
+def _bar(jobs: list[Job]) -> Iterator[tuple[Progress, Any]]:
+    """One bar for all of it, on a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    console = err()
+    shown = console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not shown) as progress:
+        task = progress.add_task("", total=sum(job.rounds for job in jobs))
+        yield progress, lambda rounds: progress.update(task, advance=rounds)
+
+
+@contextmanager
+def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor | None]:
+    """Dask's, if there is a scheduler; None stands for our own threads."""
+    if scheduler is None:
+        yield None
+        return
+    if workers is not None:
+        raise InvalidValue("--workers is for threads here: a scheduler has workers of its own")
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise MissingExtra(
+            "--scheduler needs dask.distributed, which is not installed: "
+            "pip install 'keyhole[cluster]'"
+        ) from None
+    try:
+        client = Client(scheduler, timeout=10)
+    except (OSError, ValueError) as reason:
+        raise InvalidValue(f"there is no Dask scheduler at {scheduler}: {reason}") from None
+    with client:
+        yield client.get_executor()

@@ -1,0 +1,185 @@
+"""`keyhole simulate`: a world and policies, by flags or from a TOML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from keyhole.cli.console import as_json, clean, err, out
+from keyhole.cli.data import DataDir, Json
+from keyhole.errors import InvalidValue
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+EXAMPLES = """
+Examples:
+
+[bold]keyhole simulate[/]   Thompson sampling and Greedy, 5 arms, contexts of 20 seen as 10
+
+[bold]keyhole simulate --arms 20 --policy thompson --policy linucb:alpha=2 --plot regret.png[/]
+
+[bold]keyhole simulate --data wine --observation-dim 6 --policy thompson:v=1.5[/]
+
+[bold]keyhole simulate --config study.toml --out runs.nc[/]   where study.toml has, for example,
+
+horizon = 5000
+
+\\[world]  kind = "linear", n_arms = 5, context_dim = 20, observation_dim = 10
+
+\\[\\[policies]]  kind = "thompson", v = "told"
+
+Policies: thompson (v), greedy, linucb (alpha), epsilon-greedy (epsilon), uniform; each takes
+parameters=shared and prior_precision.
+"""
+
+
+@clean
+def simulate(
+    arms: Annotated[int | None, typer.Option(min=1, help="Number of arms.  [default: 5]")] = None,
+    context_dim: Annotated[
+        int | None, typer.Option(min=1, help="Length of the hidden context.  [default: 20]")
+    ] = None,
+    observation_dim: Annotated[
+        int | None, typer.Option(min=1, help="Length of what is seen.  [default: 10]")
+    ] = None,
+    shared_parameter: Annotated[
+        bool, typer.Option("--shared-parameter", help="One parameter for all arms.")
+    ] = False,
+    shared_context: Annotated[
+        bool, typer.Option("--shared-context", help="One context for all arms.")
+    ] = False,
+    fixed: Annotated[
+        bool, typer.Option("--fixed", help="One world for all replications, not one for each.")
+    ] = False,
+    data: Annotated[
+        str | None, typer.Option(help="A data set by name, or a CSV file: each class an arm.")
+    ] = None,
+    rewards: Annotated[
+        str | None, typer.Option(help="With --data: logistic or linear.  [default: logistic]")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="A policy, such as thompson:v=2; several are compared."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file with the world and the policies.")
+    ] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Rounds.  [default: 2000]")] = None,
+    replications: Annotated[
+        int | None, typer.Option(min=1, help="Replications.  [default: 20]")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="All randomness follows from it.  [default: 1]")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads; by default one for each core.")
+    ] = None,
+    out_file: Annotated[Path | None, typer.Option("--out", help="Keep the runs as netCDF.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw regret over time: .png, .svg or .pdf.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="A folder to keep finished replications in, and go on from.")
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Let policies play the same rounds of a world, and say how they did."""
+    from keyhole import plots
+    from keyhole.cli import recipes
+    from keyhole.simulation import simulate as run
+
+    for path in (out_file, plot):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise InvalidValue(f"there is no folder {path.resolve().parent} to write into")
+    if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
+        raise InvalidValue(f"--plot must end in .png, .svg or .pdf, got {plot.name}")
+    flags = {
+        "n_arms": arms,
+        "context_dim": context_dim,
+        "observation_dim": observation_dim,
+        "shared_parameter": shared_parameter or None,
+        "shared_context": shared_context or None,
+        "fixed": fixed or None,
+        "data": data,
+        "rewards": rewards,
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
+    recipe = recipes.from_flags(given, policy) if config is None else recipes.from_file(config)
+    if config is not None and (given or policy):
+        raise InvalidValue("--config describes the world and the policies: give no flags for them")
+    sizes = {"horizon": horizon, "replications": replications, "seed": seed}
+    settled = {**recipe.sizes, **{name: n for name, n in sizes.items() if n is not None}}
+    runs = run(
+        recipe.world(settled["seed"], data_dir),
+        recipe.policies,
+        horizon=settled["horizon"],
+        replications=settled["replications"],
+        seed=settled["seed"],
+        workers=workers,
+        resume=resume,
+    )
+    if out_file is not None:
+        runs.to_netcdf(out_file, engine="h5netcdf")
+    if plot is not None:
+        plots.regret(runs).savefig(plot, dpi=200)
+    rows = summarized(runs)
+    if json:
+        as_json({"settings": settled, "policies": rows})
+        return
+    _show(rows, settled)
+    for path in (out_file, plot):
+        if path is not None:
+            err().print(f"wrote {path}", soft_wrap=True)
+
+
+def summarized(runs: xr.Dataset) -> list[dict[str, Any]]:
+    """Where each policy stands at the end."""
+    from keyhole.summary import summarize
+
+    final = summarize(runs.regret).isel(time=-1)
+    rows = []
+    for name in runs.policy.values:
+        one, last = final.sel(policy=name), runs.sel(policy=name).isel(time=-1)
+        row = {
+            "policy": str(name),
+            "regret": float(one["mean"]),
+            "standard_error": float(one.standard_error),
+            "worst": float(one.worst),
+            "optimal": float(last.optimal.mean()),
+            "latent_regret": float(last.latent_regret.mean()),
+        }
+        if "correct" in runs:
+            row["correct"] = float(last.correct.mean())
+            row["oracle_correct"] = float(runs.best_correct.isel(time=-1).mean())
+        rows.append(row)
+    return rows
+
+
+def _show(rows: list[dict[str, Any]], sizes: dict[str, int]) -> None:
+    table = Table(
+        title=f"{sizes['replications']} replications of {sizes['horizon']:,} rounds, "
+        f"seed {sizes['seed']}",
+        title_justify="left",
+    )
+    table.add_column("policy")
+    for name in ("mean regret", "worst", "optimal choices"):
+        table.add_column(name, justify="right")
+    answers = "correct" in rows[0]
+    if answers:
+        table.add_column("correct", justify="right")
+    for row in rows:
+        cells = [
+            row["policy"],
+            f"{row['regret']:,.1f} ± {row['standard_error']:,.1f}",
+            f"{row['worst']:,.1f}",
+            f"{row['optimal']:.1%}",
+        ]
+        table.add_row(*cells, *([f"{row['correct']:.1%}"] if answers else []))
+    if answers:
+        table.caption = f"The regression oracle is correct in {rows[0]['oracle_correct']:.1%}."
+    out().print(table)
