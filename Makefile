@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python -m
 # Numba notices a changed kernel, but not a change in one that it calls from another file.
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba/$(shell cat src/keyhole/kernels/*.py | cksum | tr ' ' -)
 
-.PHONY: test check demo bench clean
+.PHONY: test check demo reproduce bench clean
 
 test: check
 	$(RUN) pytest
@@ -19,6 +19,9 @@ check: $(VENV)/installed
 
 demo: $(VENV)/installed
 	$(VENV)/bin/python examples/online.py
+
+reproduce: $(VENV)/installed
+	$(VENV)/bin/keyhole reproduce
 
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/textbook.py

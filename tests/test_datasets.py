@@ -227,6 +227,7 @@ class OpenML:
                     "id": str(number),
                     "name": self.name,
                     "version": "1",
+                    "description": "as published",
                     "format": "ARFF",
                     "status": "active",
                     "file_id": "77",
@@ -343,7 +344,7 @@ def test_a_damaged_cache_says_so_and_can_be_fetched_again(own_cache: Path) -> No
     kh.datasets.fetch("cardiotocography")
     path = own_cache / "cardiotocography.csv"
     path.write_text(path.read_text()[:-1000])
-    with pytest.raises(kh.FileError, match="is not cardiotocography"):
+    with pytest.raises(kh.FileError, match=r"cardiotocography\.csv: column 'Min' lacks 1"):
         kh.datasets.load("cardiotocography")
     assert kh.datasets.fetch("cardiotocography", again=True).features.shape == (2126, 21)
     assert kh.datasets.load("cardiotocography").features.shape == (2126, 21)

@@ -50,7 +50,7 @@ def clean(command: Callable[Given, Result]) -> Callable[Given, Result]:
     def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result:
         try:
             return command(*args, **kwargs)
-        except (KeyholeError, PermissionError, NotADirectoryError, IsADirectoryError) as error:
+        except (KeyholeError, OSError) as error:  # a file that cannot be read or written
             err().print(f"[bold red]error:[/] {_escaped(str(error))}", soft_wrap=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:

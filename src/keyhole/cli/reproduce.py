@@ -96,7 +96,8 @@ def reproduce(
         return
     for name, reason in left_out.items():
         err().print(f"[yellow]left out[/] {name}: {reason}", soft_wrap=True)
-    out().print(f"\n{len(manifests)} studies in {seconds:.0f} s: {page}", soft_wrap=True)
+    count = "1 study" if len(manifests) == 1 else f"{len(manifests)} studies"
+    out().print(f"\n{count} in {seconds:.0f} s: {page}", soft_wrap=True)
 
 
 def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, str]]:
@@ -118,7 +119,9 @@ def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, st
                 raise
             missing[data] = str(error)
     left_out = {
-        study.name: missing[data] for study in wanted for data in study.data if data in missing
+        study.name: " ".join(missing[data] for data in study.data if data in missing)
+        for study in wanted
+        if set(study.data) & set(missing)
     }
     jobs = [
         Job(study, settings, study.cells(settings))

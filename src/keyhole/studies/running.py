@@ -49,7 +49,8 @@ class Job:
     @property
     def key(self) -> str:
         """What tells its result from another's."""
-        return _digest([self.study.name, *(cell_key(cell) for cell in self.cells)])
+        cells = [(cell_key(cell), cell.replications) for cell in self.cells]
+        return _digest([self.study.name, *cells])
 
 
 def run(
@@ -140,9 +141,9 @@ def manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def cell_key(cell: Cell) -> str:
-    """What tells a cell's result from another's."""
+    """What tells a cell's replications from another's, however many there are."""
     plan = Plan.of(cell.world, cell.policies, cell.horizon, cell.seed, cell.checkpoints)
-    return _digest([plan.described, cell.replications, versions()["keyhole"]])
+    return _digest([plan.described, versions()["keyhole"]])
 
 
 def _simulated(

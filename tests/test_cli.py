@@ -1,0 +1,346 @@
+"""The command `keyhole`: what it prints, how it fails, and how it behaves in a real terminal."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xarray as xr
+from sklearn.datasets import _openml
+from typer.testing import CliRunner, Result
+
+import keyhole as kh
+from keyhole.cli import app
+from keyhole.studies import STUDIES
+
+TINY = ["--quick", "--horizon", "100", "--replications", "2"]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder, no data, no network and a wide screen."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("KEYHOLE_DATA", raising=False)
+    for template in ("_DATA_INFO", "_DATA_FEATURES", "_DATA_QUALITIES"):
+        monkeypatch.setattr(_openml, template, "http://127.0.0.1:9/{}")
+    monkeypatch.setattr(_openml.time, "sleep", lambda _: None)
+
+
+def keyhole(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+def fails(*words: str, code: int = 1) -> str:
+    """The complaint of a command that fails as it should: a message, and no traceback."""
+    result = keyhole(*words)
+    assert result.exit_code == code, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+    return re.sub(r"\s+", " ", result.stderr)
+
+
+# -- help -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [[], ["reproduce"], ["simulate"], ["data"], ["data", "fetch"]])
+def test_help_teaches(command: list[str]) -> None:
+    result = keyhole(*command, "--help")
+    assert result.exit_code == 0
+    if command in (["reproduce"], ["simulate"]):
+        assert f"keyhole {command[0]}" in result.output.split("Examples")[1]
+
+
+def test_help_names_every_study() -> None:
+    shown = re.sub(r"[\s│]+", " ", keyhole("reproduce", "--help").output)
+    assert ", ".join(STUDIES) in shown
+
+
+def test_the_version() -> None:
+    assert keyhole("--version").output == f"keyhole {kh.__version__}\n"
+    code = [sys.executable, "-m", "keyhole", "--version"]
+    assert subprocess.check_output(code, text=True) == f"keyhole {kh.__version__}\n"
+
+
+def test_a_missing_extra_has_the_line_that_helps() -> None:
+    code = "import sys; sys.modules['typer'] = None; from keyhole.__main__ import main; main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "pip install 'keyhole[lab]'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+# -- simulate -------------------------------------------------------------------------------------
+
+
+def test_simulate_is_simulate() -> None:
+    result = keyhole(
+        *("simulate", "--arms", "3", "--context-dim", "4", "--observation-dim", "2", "--json"),
+        *("--policy", "thompson:v=2", "--policy", "epsilon-greedy:epsilon=0.2,parameters=shared"),
+        *("--horizon", "300", "--replications", "4", "--seed", "9"),
+    )
+    assert result.exit_code == 0
+    given = json.loads(result.stdout)
+    runs = kh.simulate(
+        kh.RandomLinearWorld(n_arms=3, context_dim=4, observation_dim=2),
+        [kh.ThompsonSampling(v=2.0), kh.EpsilonGreedy(epsilon=0.2, parameters="shared")],
+        horizon=300,
+        replications=4,
+        seed=9,
+        progress=False,
+    )
+    means = runs.regret.isel(time=-1).mean("replication")
+    assert [row["regret"] for row in given["policies"]] == pytest.approx(means.values.tolist())
+    assert [row["policy"] for row in given["policies"]] == runs.policy.values.tolist()
+
+
+def test_a_toml_file_says_the_same_as_flags(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        """
+        horizon = 200
+        replications = 3
+        seed = 5
+        [world]
+        kind = "linear"
+        n_arms = 3
+        context_dim = 4
+        observation_dim = 2
+        fixed = true
+        [[policies]]
+        kind = "thompson"
+        v = "told"
+        [[policies]]
+        kind = "linucb"
+        alpha = 1.5
+        """
+    )
+    file = keyhole("simulate", "--config", "study.toml", "--json")
+    flags = keyhole(
+        *("simulate", "--arms", "3", "--context-dim", "4", "--observation-dim", "2", "--fixed"),
+        *("--policy", "thompson:v=told", "--policy", "linucb:alpha=1.5", "--json"),
+        *("--horizon", "200", "--replications", "3", "--seed", "5"),
+    )
+    assert file.exit_code == flags.exit_code == 0
+    assert file.stdout == flags.stdout
+    fewer = keyhole("simulate", "--config", "study.toml", "--json", "--horizon", "50")
+    assert json.loads(fewer.stdout)["settings"]["horizon"] == 50
+
+
+def test_files_that_simulate_writes(tmp_path: Path) -> None:
+    result = keyhole(
+        *("simulate", "--data", "wine", "--observation-dim", "6", "--rewards", "linear"),
+        *("--horizon", "100", "--replications", "2", "--out", "runs.nc", "--plot", "regret.svg"),
+    )
+    assert result.exit_code == 0, result.output
+    assert "correct" in result.stdout
+    assert "The regression oracle is correct" in result.stdout
+    assert xr.load_dataset(tmp_path / "runs.nc").sizes["arm"] == 3
+    assert (tmp_path / "regret.svg").read_text().startswith("<?xml")
+
+
+def test_a_csv_file_of_your_own(tmp_path: Path) -> None:
+    rows = "\n".join(f"{i % 7},{(i * i) % 5},{'ab'[i % 2]}" for i in range(50))
+    (tmp_path / "mine.csv").write_text(f"u,v,label\n{rows}\n")
+    words = ("simulate", "--data", "mine.csv", "--horizon", "50", "--replications", "2", "--json")
+    result = keyhole(*words)
+    assert result.exit_code == 0, result.output
+    assert 0 <= json.loads(result.stdout)["policies"][0]["correct"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "thomson"], "no policy 'thomson'; there is thompson"),
+        (["--policy", "thompson:w=1"], "thompson has no setting w; there is"),
+        (["--policy", "thompson:v"], "written like thompson:v=2"),
+        (["--policy", "thompson:v=-1"], "v must be from 0"),
+        (["--policy", "greedy", "--policy", "greedy"], "two policies are the same"),
+        (["--rewards", "linear"], "--rewards is for --data"),
+        (["--data", "wein"], "no data set 'wein'"),
+        (["--data", "none.csv"], "there is no file none.csv"),
+        (["--data", "wine", "--arms", "4"], "no setting n_arms"),
+        (["--data", "wine", "--rewards", "big"], "'logistic' or 'linear'"),
+        (["--config", "none.toml"], "there is no file none.toml"),
+        (["--out", "no/where/runs.nc"], "there is no folder"),
+        (["--plot", "regret.doc"], ".png, .svg or .pdf"),
+        (["--data", "eye_movements"], "keyhole data fetch eye_movements"),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(words: list[str], message: str) -> None:
+    assert message in fails("simulate", *words)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("horizon = ", "is not TOML"),
+        ("horzon = 5", "has horzon; there is horizon"),
+        ("horizon = 'long'", "horizon must be a whole number"),
+        ("horizon = 10\npolicies = 3", "tables [[policies]]"),
+        ("world = 3", "a table [world]"),
+        ("[world]\nkind = 'cubic'", "must be 'linear', or 'data'"),
+        ("[world]\nkind = 'data'", "must be 'linear', or 'data'"),
+        ("[world]\narms = 5", "no setting arms; there is n_arms"),
+        ("[[policies]]\nv = 1", "no policy None"),
+    ],
+)
+def test_mistakes_in_a_toml_file(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    assert message in fails("simulate", "--config", "bad.toml")
+
+
+def test_a_file_and_flags_for_the_same_thing(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text("horizon = 10")
+    assert "give no flags" in fails("simulate", "--config", "study.toml", "--arms", "3")
+
+
+@pytest.mark.parametrize("words", [["--horizon", "0"], ["--horizon", "many"], ["--seed", "-1"]])
+def test_numbers_out_of_range_are_usage_errors(words: list[str]) -> None:
+    assert words[0] in fails("simulate", *words, code=2)
+
+
+# -- data -----------------------------------------------------------------------------------------
+
+
+def test_data_list(data_dir: Path) -> None:
+    rows = json.loads(keyhole("data", "list", "--json").stdout)
+    places = {row["name"]: row["place"] for row in rows}
+    assert places["wine"] == "comes with scikit-learn"
+    assert "OpenML has it as 1044" in places["eye_movements"]
+    shown = keyhole("data", "list", "--data-dir", str(data_dir)).stdout
+    assert "not here" not in shown
+
+
+def test_data_check(data_dir: Path, tmp_path: Path) -> None:
+    all_right = keyhole("data", "check", "--data-dir", str(data_dir))
+    assert all_right.exit_code == 0
+    assert all_right.stdout.count("right") == 5
+    # What is missing is no error unless it was asked for; what is wrong always is.
+    assert keyhole("data", "check").exit_code == 0
+    assert keyhole("data", "check", "eye_movements").exit_code == 1
+    (tmp_path / "eeg-eye-state.csv").write_text("V1,Class\n1,1\n2,2\n")
+    wrong = keyhole("data", "check", "--data-dir", str(tmp_path), "--json")
+    assert wrong.exit_code == 1
+    assert json.loads(wrong.stdout)["eeg-eye-state"]["state"] == "wrong"
+
+
+def test_data_fetch_without_a_network() -> None:
+    assert "--data-dir" in fails("data", "fetch", "eye_movements")
+    assert "nothing to fetch" in fails("data", "fetch", "wine")
+    assert "no data set 'iris'" in fails("data", "fetch", "iris")
+
+
+# -- reproduce ------------------------------------------------------------------------------------
+
+
+def test_reproduce_makes_what_it_can_and_says_what_it_left_out(tmp_path: Path) -> None:
+    result = keyhole("reproduce", *TINY, "--out", "out")
+    assert result.exit_code == 0, result.output
+    for name in ("fig4", "fig5", "fig6"):
+        assert f"left out {name}: eye_movements is not here" in result.stderr
+        assert not (tmp_path / "out" / name).exists()
+    for name in ("fig1", "fig2", "fig3", "shared", "scaling"):
+        assert (tmp_path / "out" / name / "figure.pdf").exists()
+    assert (tmp_path / "out" / "index.html").read_text().count("left out</span>") == 3
+
+
+def test_a_figure_asked_for_by_name_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    complaint = fails("reproduce", "fig4", *TINY)
+    assert "eye_movements.csv" in complaint
+    assert "keyhole data fetch eye_movements" in complaint
+    assert not (tmp_path / "keyhole-report").exists()
+    assert "no study 'fig7'; there is fig1" in fails("reproduce", "fig7")
+    assert "is not a folder" in fails("reproduce", "fig4", "--data-dir", "nowhere", *TINY)
+
+
+def test_reproduce_for_machines(data_dir: Path) -> None:
+    words = ("reproduce", "fig2", "fig6", *TINY, "--data-dir", str(data_dir), "--json")
+    result = keyhole(*words)
+    assert result.exit_code == 0, result.output
+    given = json.loads(result.stdout)
+    assert [made["study"] for made in given["studies"]] == ["fig2", "fig6"]
+    assert given["left_out"] == {}
+    assert all(isinstance(v["holds"], bool) for made in given["studies"] for v in made["verdicts"])
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "file" in fails("reproduce", "fig2", *TINY, "--out", "file")
+
+
+def test_reproduce_on_a_dask_cluster(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    assert keyhole("reproduce", "fig2", *TINY, "--out", "here").exit_code == 0
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        address = cluster.scheduler_address
+        result = keyhole("reproduce", "fig2", *TINY, "--out", "there", "--scheduler", address)
+        assert result.exit_code == 0, result.output
+    one, two = (
+        xr.load_dataset(tmp_path / place / "fig2" / "data.nc") for place in ("here", "there")
+    )
+    assert one.equals(two)
+    assert "workers of its own" in fails(
+        "reproduce", "fig2", *TINY, "--scheduler", "tcp://x:1", "--workers", "2"
+    )
+
+
+# -- in a real terminal ---------------------------------------------------------------------------
+
+
+def terminal(words: list[str], until: Any) -> tuple[str, int]:
+    """Run a command in a terminal, press Ctrl-C when `until` says so, and read to the end."""
+    main, side = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "keyhole", *words],
+        stdin=side, stdout=side, stderr=side, env=env, start_new_session=True,
+    )  # fmt: skip
+    os.close(side)
+    shown, pressed, deadline = b"", False, time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            part = os.read(main, 65536)
+        except OSError:  # the terminal is closed: the command has ended
+            break
+        if not part:
+            break
+        shown += part
+        if not pressed and until(shown.decode(errors="replace")):
+            os.killpg(child.pid, signal.SIGINT)
+            pressed = True
+    code = child.wait(timeout=30)
+    os.close(main)
+    return shown.decode(), code
+
+
+def test_progress_and_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
+    words = ["reproduce", "fig3", "--horizon", "20000", "--replications", "12", "--out", "out"]
+    cells = tmp_path / "out" / "cells"
+
+    def some_are_finished(_: str) -> bool:
+        return len(list(cells.glob("*/replication-*.npz"))) >= 3
+
+    shown, code = terminal(words, some_are_finished)
+    assert code == 130
+    assert "fig3 (1 of 1)" in shown
+    assert re.search(r"\d+%", shown)
+    assert re.search(r"\d:\d\d:\d\d", shown)
+    assert "interrupted: the same command goes on from here" in re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert "Traceback" not in shown
+    kept = len(list(cells.glob("*/replication-*.npz")))
+    assert 3 <= kept < 36
+    shown, code = terminal(words, lambda _: False)
+    assert code == 0
+    assert "1 study in" in shown
+    assert len(list(cells.glob("*/replication-*.npz"))) == 36

@@ -1,0 +1,284 @@
+"""The paper's experiments: what decides a claim, and what a run leaves behind."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import keyhole as kh
+from keyhole.simulation import run as simulation
+from keyhole.simulation.replication import replicate
+from keyhole.studies import STUDIES, Cell, Job, Settings, evidence, report, run
+from keyhole.studies.study import Study
+
+TIME = np.arange(10, 10_001, 10)
+
+
+def curves(mean: Any, noise: float = 0.0, replications: int = 20) -> xr.DataArray:
+    """Curves around a mean, each replication's scaled by a factor of its own."""
+    factors = 1.0 + noise * np.random.default_rng(1).standard_normal(replications)
+    return xr.DataArray(
+        np.outer(factors, mean),
+        dims=("replication", "time"),
+        coords={"time": TIME, "replication": range(replications)},
+    )
+
+
+# -- what decides ---------------------------------------------------------------------------------
+
+
+def test_doublings_by_hand() -> None:
+    """t itself: from T/2 to T it rises by half of its end, and by a quarter more than before."""
+    rise = evidence.doublings(curves(TIME))
+    assert rise.last.mean == pytest.approx(0.5)
+    assert rise.change.mean == pytest.approx(0.25)
+    assert not rise.flatten
+
+
+@pytest.mark.parametrize(
+    ("growth", "flattens"),
+    [
+        (lambda t: np.log(t) ** 2, True),
+        (lambda t: np.log(t), True),
+        (lambda t: np.log(t) ** 2 * (1 - 5 / np.log(t)), True),  # from below: still rising, slower
+        (lambda t: np.sqrt(t), False),
+        (lambda t: t, False),
+        (lambda t: np.log(t) ** 2 * t**0.1, False),
+    ],
+)
+def test_flattening_tells_rates_apart(growth: Any, flattens: bool) -> None:
+    normalised = curves(growth(TIME) / np.log(TIME) ** 2, noise=0.05)
+    assert evidence.doublings(normalised).flatten == flattens
+
+
+def test_few_replications_decide_nothing() -> None:
+    """A rise that is not told from 0 is not held against a curve; one replication tells nothing."""
+    rng = np.random.default_rng(2)
+    noisy = curves(np.ones(TIME.size)) + rng.standard_normal((20, TIME.size))
+    assert evidence.doublings(noisy).flatten
+    assert evidence.estimate(xr.DataArray([1.0], dims="replication")).error == np.inf
+
+
+def test_a_line_and_a_logarithm() -> None:
+    assert evidence.line_over_log(curves(TIME)[0]) < 1e-6
+    assert evidence.line_over_log(curves(np.log(TIME))[0]) > 1e6
+
+
+def test_powers() -> None:
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    factors = np.random.default_rng(3).lognormal(sigma=0.1, size=(4, 200))
+    last = xr.DataArray((3.0 * x**1.5)[:, None] * factors, dims=("cell", "replication"))
+    fit = evidence.exponent(x, last)
+    assert abs(fit.mean - 1.5) < 4 * fit.error
+    # Of four points at log 1, 2, 4, 8 with errors 0.1 / sqrt(200) each.
+    spread = np.log(x) - np.log(x).mean()
+    assert fit.error == pytest.approx(0.1 / np.sqrt(200) / np.sqrt(spread @ spread), rel=0.2)
+
+
+# -- each study -----------------------------------------------------------------------------------
+
+
+def settled(data_dir: Path, **settings: Any) -> Settings:
+    usual: dict[str, Any] = {"quick": True, "horizon": 200, "replications": 3}
+    return Settings(**{**usual, "data_dir": data_dir, **settings})
+
+
+def job(name: str, data_dir: Path, **settings: Any) -> Job:
+    chosen = settled(data_dir, **settings)
+    return Job(STUDIES[name], chosen, STUDIES[name].cells(chosen))
+
+
+@pytest.fixture(scope="module")
+def finished(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all studies, tiny."""
+    out = tmp_path_factory.mktemp("report")
+    for name in STUDIES:
+        run(job(name, data_dir), out)
+    report.write(out, list(STUDIES.values()), {})
+    return out
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_a_study_leaves_behind(name: str, finished: Path) -> None:
+    folder = finished / name
+    made = json.loads((folder / "manifest.json").read_text())
+    assert made["study"] == name
+    assert made["horizon"] == 200
+    assert made["replications"] == 3
+    assert {"keyhole", "numpy", "python"} <= set(made["versions"])
+    assert made["verdicts"]
+    assert all(verdict["evidence"] for verdict in made["verdicts"])
+    for kind, start in {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}.items():
+        assert (folder / f"figure.{kind}").read_bytes().startswith(start)
+    table = xr.load_dataset(folder / "data.nc")
+    assert {"cell", "policy", "replication", "time"} <= set(table.dims)
+    columns = (folder / "data.csv").read_text().splitlines()[0].split(",")
+    assert {"cell", "time", "mean", "worst", "low", "high", "standard_error"} <= set(columns)
+
+
+def test_the_papers_settings(data_dir: Path) -> None:
+    full = {name: study.cells(Settings(data_dir=data_dir)) for name, study in STUDIES.items()}
+    pairs = {(c.where["observation_dim"], c.where["context_dim"]) for c in full["fig1"]}
+    assert pairs == {(a, b) for a in (10, 20, 40, 80) for b in (10, 20, 40, 80)}
+    assert {c.world.n_arms for c in full["fig1"] + full["fig2"]} == {5}
+    assert [c.world.n_arms for c in full["fig3"]] == [10, 20, 30]
+    for name in ("fig1", "fig2", "fig3"):
+        assert {(c.horizon, c.replications) for c in full[name]} == {(10_000, 50)}
+    for name in ("fig4", "fig5", "fig6"):
+        assert {c.replications for c in full[name]} == {100}
+        assert {(c.world.n_arms, c.world.dim) for c in full[name]} == {(3, 13), (2, 10)}
+    assert {c.where["rewards"] for c in full["fig4"]} == {"logistic"}
+    assert {c.where["rewards"] for c in full["fig6"]} == {"linear", "logistic"}
+    # fig2 keeps one instance, so that an arm is the same in every replication.
+    assert all(isinstance(c.world, kh.LinearWorld) for c in full["fig2"])
+    assert all(isinstance(c.world, kh.RandomLinearWorld) for c in full["fig1"] + full["fig3"])
+
+
+def test_gaps_are_scaled_and_nothing_else(data_dir: Path) -> None:
+    """In the sweep over the gap R stays, in that over v the world does."""
+    cells = STUDIES["scaling"].cells(Settings(data_dir=data_dir))
+    worlds = [c.world for c in cells if c.where["factor"] == "gap"]
+    assert all(isinstance(world, kh.LinearWorld) for world in worlds)
+    scales = [world.noise_scale for world in worlds]  # type: ignore[union-attr]
+    np.testing.assert_allclose(scales, scales[0])
+    np.testing.assert_allclose(worlds[1].eta * 2, worlds[2].eta)  # type: ignore[union-attr]
+    assert len({id(c.world) for c in cells if c.where["factor"] == "v"}) == 1
+
+
+def test_a_claim_that_fails_says_so(tmp_path: Path) -> None:
+    """fig1 and fig3 with policies that do not learn: regret is linear, and the verdict false."""
+    for name in ("fig1", "fig3"):
+        study = STUDIES[name]
+        base = study.cells(Settings(quick=True, horizon=400, replications=10))
+        names = list(base[0].policies)
+        cells = [
+            Cell(**{**vars(cell), "policies": dict.fromkeys(names, kh.Uniform())}) for cell in base
+        ]
+        made = run(Job(study, Settings(quick=True), cells), tmp_path / name)
+        flattening = made["verdicts"][0 if name == "fig1" else 1]
+        assert not flattening["holds"]
+        assert "holds for 0 of" in flattening["evidence"]
+
+
+# -- not twice ------------------------------------------------------------------------------------
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The replications that are really simulated from here on."""
+    done: list[int] = []
+
+    def watched(plan: Any, number: int, tick: Any = None) -> Any:
+        done.append(number)
+        return replicate(plan, number, tick)
+
+    monkeypatch.setattr(simulation, "replicate", watched)
+    return done
+
+
+def test_finished_work_is_not_done_twice(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, told = counted(monkeypatch), list[int]()
+    first = run(job("fig5", data_dir), tmp_path, progress=told.append)
+    assert len(done) == 4 * 3
+    assert sum(told) == 4 * 3 * 200
+    drawn = (tmp_path / "fig5" / "figure.png").stat().st_mtime_ns
+    assert run(job("fig5", data_dir), tmp_path, progress=told.append) == first
+    assert (tmp_path / "fig5" / "figure.png").stat().st_mtime_ns == drawn
+    # fig6 is another figure of the same simulations, and fig4 of half of them.
+    run(job("fig6", data_dir), tmp_path)
+    run(job("fig4", data_dir), tmp_path)
+    assert len(done) == 4 * 3
+    assert sum(told) == 2 * 4 * 3 * 200
+    # More replications: only those that are missing. Another seed: all.
+    run(job("fig4", data_dir, replications=5), tmp_path)
+    assert len(done) == 4 * 3 + 2 * 2
+    run(job("fig4", data_dir, seed=2), tmp_path)
+    assert len(done) == 4 * 3 + 2 * 2 + 2 * 3
+
+
+def test_a_lost_or_damaged_file_is_made_again(data_dir: Path, tmp_path: Path) -> None:
+    first = run(job("fig2", data_dir), tmp_path)
+    folder = tmp_path / "fig2"
+    (folder / "figure.svg").unlink()
+    run(job("fig2", data_dir), tmp_path)
+    assert (folder / "figure.svg").exists()
+    for text in ("", "{", "[]"):
+        (folder / "manifest.json").write_text(text)
+        assert run(job("fig2", data_dir), tmp_path)["verdicts"] == first["verdicts"]
+
+
+def test_an_interrupted_run_goes_on(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(job("fig3", data_dir), tmp_path / "whole")
+
+    def stop_after(limit: int) -> Any:
+        left = limit
+
+        def tick(rounds: int) -> None:
+            nonlocal left
+            left -= rounds
+            if left < 0:
+                raise KeyboardInterrupt
+
+        return tick
+
+    with pytest.raises(KeyboardInterrupt):
+        run(job("fig3", data_dir), tmp_path / "part", workers=1, progress=stop_after(900))
+    assert not (tmp_path / "part" / "fig3").exists()
+    done = counted(monkeypatch)
+    again = run(job("fig3", data_dir), tmp_path / "part")
+    assert 0 < len(done) < 9
+    assert again["verdicts"] == whole["verdicts"]
+    same = xr.load_dataset(tmp_path / "whole" / "fig3" / "data.nc")
+    assert xr.load_dataset(tmp_path / "part" / "fig3" / "data.nc").equals(same)
+
+
+def test_figures_are_the_same_files_every_time(data_dir: Path, tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        run(job("fig2", data_dir), tmp_path / place)
+    for kind in ("png", "svg", "pdf"):
+        one, two = (tmp_path / place / "fig2" / f"figure.{kind}" for place in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes()
+
+
+# -- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_needs_nothing_beside_it(finished: Path) -> None:
+    page = (finished / "index.html").read_text()
+    assert page.count("data:image/svg+xml;base64,") == len(STUDIES)
+    assert not re.search(r"(src|href)=\"(https?:)?//", page)
+    assert "<script" not in page
+    for link in re.findall(r"href=\"([^\"#]+)\"", page):
+        assert (finished / link).exists()
+    for study in STUDIES.values():
+        assert study.title in page
+        assert f"keyhole reproduce {study.name} --quick" in page
+
+
+def test_the_page_says_what_was_left_out(finished: Path, tmp_path: Path) -> None:
+    page = report.write(tmp_path, list(STUDIES.values()), {"fig4": "no <data> & no network"})
+    text = page.read_text()
+    assert "left out" in text
+    assert "no &lt;data&gt; &amp; no network" in text
+    # What was made before is shown, whatever the last run left out.
+    whole = report.write(finished, list(STUDIES.values()), {"fig4": "no data"}).read_text()
+    assert "left out</span>" not in whole
+
+
+def test_formulas() -> None:
+    assert report.formulas("(log t)^2 < d_x") == "(log t)<sup>2</sup> &lt; <i>d</i><sub>x</sub>"
+
+
+def test_every_study_says_what_it_is() -> None:
+    assert list(STUDIES) == [f"fig{i}" for i in range(1, 7)] + ["shared", "scaling"]
+    for study in STUDIES.values():
+        assert isinstance(study, Study)
+        assert study.claim.endswith(".")
+        assert study.setting.endswith(".")
