@@ -43,6 +43,7 @@ PUBLIC = [
     "plots",
     "simulate",
     "summary",
+    "theory",
 ]
 
 

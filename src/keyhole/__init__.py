@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from keyhole import theory
 from keyhole.bandit import Bandit, Decision, Decisions
 from keyhole.choice import choice_probabilities
 from keyhole.errors import (
@@ -65,6 +66,7 @@ __all__ = [
     "plots",
     "simulate",
     "summary",
+    "theory",
 ]
 
 # What needs the extra "lab" is imported when it is first used: deciding online needs none of it.

@@ -212,6 +212,12 @@ class LinearWorld(World):
         return self.context_distribution == self.sensing_distribution == "normal"
 
     @property
+    def is_subgaussian(self) -> bool:
+        """Whether contexts and sensing noise are sub-Gaussian, with their variance as constant."""
+        kinds = (self.context_distribution, self.sensing_distribution)
+        return all(is_subgaussian(kind) for kind in kinds)
+
+    @property
     def has_independent_normal_values(self) -> bool:
         """Whether the arms' y'eta are independent normals: integrals over them are then exact."""
         return self.is_normal and not self.shared_context

@@ -1,0 +1,199 @@
+"""The constants of an instance, each with its definition, its label in the paper and its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole import checks
+from keyhole.errors import InvalidValue
+from keyhole.seeds import Seed, Streams
+
+Floats = NDArray[np.float64]
+
+# Rounds from which conditional gaps are estimated, and how many are drawn at a time.
+TRIALS, BLOCK = 200_000, 2_000
+# The margin constant is a largest ratio. Of fewer gaps than this, a ratio is mostly noise.
+LEAST_GAPS = 200
+
+
+class Arrays(Protocol):
+    """What the theory needs of a world: `LinearWorld` has it, and any object of yours may."""
+
+    @property
+    def eta(self) -> Floats: ...  # noqa: D102
+    @property
+    def sensing_covariance(self) -> Floats: ...  # noqa: D102
+    @property
+    def observation_covariance(self) -> Floats: ...  # noqa: D102
+    @property
+    def optimality(self) -> tuple[Floats, Floats]: ...  # noqa: D102
+    @property
+    def is_normal(self) -> bool: ...  # noqa: D102
+    @property
+    def is_subgaussian(self) -> bool: ...  # noqa: D102
+    @property
+    def r1(self) -> float: ...  # noqa: D102
+    @property
+    def r2(self) -> float: ...  # noqa: D102
+
+    def rounds(self, n: int, seed: Seed | Streams = None) -> Any:  # noqa: D102
+        ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number with its standard error (0: exact), its label in the paper and what it is."""
+
+    value: float
+    error: float
+    label: str
+    meaning: str
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Instance:
+    """All constants that the bounds are made of.
+
+    >>> import keyhole as kh
+    >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=2, seed=1)
+    >>> constants = kh.theory.instance(world)
+    >>> constants.lambda_m.value, constants.r.label
+    (1.0, 'lem:subg')
+    """
+
+    n_arms: int
+    dim: int
+    p: tuple[Constant, ...]
+    p_min: Constant
+    kappa: Constant
+    margin: Constant
+    lambda_m: Constant
+    c_eta: Constant
+    c_y: Constant
+    r1: Constant
+    r2: Constant
+    r: Constant
+
+    @property
+    def named(self) -> dict[str, Constant]:
+        """All of them by name, those of an arm as p_1, p_2, ..."""
+        arms = {f"p_{i}": one for i, one in enumerate(self.p, start=1)}
+        rest = ("p_min", "kappa", "margin", "lambda_m", "c_eta", "c_y", "r1", "r2", "r")
+        return {**arms, **{name: getattr(self, name) for name in rest}}
+
+
+def instance(world: Arrays, *, trials: int = TRIALS, seed: Seed = 0) -> Instance:
+    """The constants of a world.
+
+    Exact where there is a formula. kappa and the margin constant are estimated from `trials`
+    rounds; so is p_i where the values of arms are not independent normals.
+    """
+    if not hasattr(world, "sensing_covariance"):
+        raise InvalidValue(
+            f"the theory is about linear worlds such as LinearWorld, got {type(world).__name__}"
+        )
+    trials = checks.whole("trials", trials, least=BLOCK)
+    n_arms, dim = world.eta.shape
+    p, p_error = world.optimality
+    arms = tuple(
+        Constant(
+            float(p[i]), float(p_error[i]), "def:astar", f"probability that arm {i + 1} is best"
+        )
+        for i in range(n_arms)
+    )
+    possible = np.flatnonzero(p > 0.0)
+    rarest = possible[np.argmin(p[possible])]
+    kappa, margin = _gaps(world, n_arms, trials, seed)
+    limit = np.sqrt(np.diag(world.observation_covariance).max())
+    said = "" if world.is_normal else "; of worlds that are not normal it may be larger"
+    return Instance(
+        n_arms=n_arms,
+        dim=dim,
+        p=arms,
+        p_min=Constant(
+            arms[rarest].value, arms[rarest].error, "thm:reg2", "the smallest positive p_i"
+        ),
+        kappa=kappa,
+        margin=margin,
+        lambda_m=Constant(
+            float(max(np.linalg.eigvalsh(world.sensing_covariance).min(), 0.0)),
+            0.0,
+            "eq:vt",
+            "the smallest eigenvalue of the sensing noise's covariance",
+        ),
+        c_eta=Constant(
+            float(np.linalg.norm(world.eta, axis=1).max()), 0.0, "ass:para", "the longest eta_i"
+        ),
+        c_y=Constant(
+            float(limit) if world.is_subgaussian else np.inf,
+            0.0,
+            "eq:cy",
+            "sub-Gaussian constant of the entries of an observation",
+        ),
+        r1=Constant(world.r1, 0.0, "eq:r1", "sub-Gaussian constant of the reward's noise"),
+        r2=Constant(
+            world.r2, 0.0, "ass:subg", f"sub-Gaussian constant of x'mu - y'eta given y{said}"
+        ),
+        r=Constant(
+            float(np.hypot(world.r1, world.r2)), 0.0, "lem:subg", f"sqrt(R1^2 + R2^2){said}"
+        ),
+    )
+
+
+def _gaps(world: Arrays, n_arms: int, trials: int, seed: Seed) -> tuple[Constant, Constant]:
+    """kappa and the margin constant, from gaps over the length of all observations together."""
+    source = Streams(seed)
+    pieces = [_normalised(world.rounds(BLOCK, source), n_arms) for _ in range(trials // BLOCK)]
+    best = np.concatenate([piece[0] for piece in pieces])
+    gaps = np.concatenate([piece[1] for piece in pieces])  # (trials, n_arms), inf for the best
+    medians, ratios = [], []
+    for i in range(n_arms):
+        own = gaps[best == i]
+        if len(own) >= 2:
+            medians.append(_median(own.min(axis=1)))
+        ratios += [_steepest(own[:, j]) for j in range(n_arms) if j != i and len(own) > LEAST_GAPS]
+    kappa = min(medians)
+    # With one arm nothing can be confused; with none seen often enough nothing can be said.
+    margin = max(ratios) if ratios else (0.0 if n_arms == 1 else np.nan, np.nan)
+    return (
+        Constant(*kappa, "eq:kappa", "half of the time the best arm leads by this, normalised"),
+        Constant(*margin, "ass:mar", "P(0 < normalised gap <= u | arm i is best) <= C u"),
+    )
+
+
+def _normalised(rounds: Any, n_arms: int) -> tuple[NDArray[np.int64], Floats]:
+    """The best arm of each round, and how far it leads every other, over |y(t)|."""
+    y = np.broadcast_to(rounds.observations, (len(rounds), n_arms, rounds.observations.shape[2]))
+    best = rounds.values.argmax(axis=1)
+    size = np.sqrt((y**2).sum(axis=(1, 2)))
+    lead = rounds.values.max(axis=1, keepdims=True) - rounds.values
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lead /= size[:, None]
+    lead[np.arange(len(best)), best] = np.inf
+    return best, lead
+
+
+def _median(values: Floats) -> tuple[float, float]:
+    """The median, and half the distance of the order statistics one standard error off it."""
+    ordered, n = np.sort(values), len(values)
+    step = 0.5 * np.sqrt(n)
+    low, high = (int(np.clip(n / 2 + sign * step, 0, n - 1)) for sign in (-1, 1))
+    return float(np.median(ordered)), float(0.5 * (ordered[high] - ordered[low]))
+
+
+def _steepest(gaps: Floats) -> tuple[float, float]:
+    """The largest ratio of a share of gaps to the largest of them, and its standard error."""
+    ordered = np.sort(gaps[gaps > 0.0])
+    if len(ordered) < LEAST_GAPS:
+        return 0.0, 0.0
+    counts = np.arange(LEAST_GAPS, len(ordered) + 1)
+    ratios = counts / len(gaps) / ordered[LEAST_GAPS - 1 :]
+    k = int(ratios.argmax())
+    return float(ratios[k]), float(ratios[k] / np.sqrt(counts[k]))

@@ -1,0 +1,261 @@
+"""The paper's bounds against numbers worked out by hand and at high precision, and their shapes."""
+
+import math
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import keyhole as kh
+from keyhole.theory import bounds
+from tests.worlds import linear
+
+# An instance whose numbers are easy: T N d_y / delta and the like are powers of e or small.
+BASE: dict[str, Any] = {
+    "horizon": 1000.0,
+    "n_arms": 4,
+    "dim": 3,
+    "v": 1.5,
+    "r": 1.2,
+    "c_eta": 0.8,
+    "c_y": 1.1,
+    "kappa": 0.3,
+    "margin": 2.0,
+    "lambda_m": 0.5,
+    "p": 0.2,
+    "p_min": 0.1,
+    "delta": 0.05,
+    "length": 7.0,
+    "t": 500.0,
+    "n": 90.0,
+}
+FUNCTIONS = [
+    name
+    for name, value in vars(bounds).items()
+    if callable(value) and not name.startswith("_") and value.__module__ == bounds.__name__
+]
+
+
+def value(name: str, **changes: Any) -> Any:
+    """A bound at the base instance, with some of its arguments changed."""
+    function = getattr(bounds, name)
+    code = function.__code__
+    wanted = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    given = {**BASE, **changes}
+    return function(**{argument: given[argument] for argument in wanted})
+
+
+# -- by hand --------------------------------------------------------------------------------------
+
+
+def test_truncation_by_hand() -> None:
+    """2 T N d / delta = e^8 makes sqrt(2 log) 4."""
+    delta = 2 * 10 * 3 * 2 / math.exp(8)
+    given: dict[str, Any] = {"horizon": 10, "n_arms": 3, "dim": 2, "c_y": 0.5, "delta": delta}
+    assert bounds.truncation(**given) == pytest.approx(2.0)
+    assert bounds.length(**given) == pytest.approx(2.0 * math.sqrt(2))
+
+
+def test_the_radius_by_hand() -> None:
+    """(1 + 4 x 2) / delta = e^2 and d = 8 make R sqrt(16) + c_eta."""
+    delta = 9 / math.exp(2)
+    found = bounds.confidence_radius(2, dim=8, r=0.5, c_eta=0.25, length=2.0, delta=delta)
+    assert found == pytest.approx(2.25)
+
+
+def test_eigenvalues_by_hand() -> None:
+    given: dict[str, Any] = {"horizon": 5, "n_arms": 2, "length": 2.0, "lambda_m": 4.0}
+    assert bounds.nu_1(**given, delta=10 / math.e) == pytest.approx(8 * 16 / 16)
+    assert bounds.covariance_bound(10, lambda_m=0.5) == pytest.approx(0.4)
+
+
+# -- at 30 digits, written out from the paper ------------------------------------------------------
+
+
+def written_out(b: dict[str, Any]) -> dict[str, Any]:
+    """All bounds, line by line as the appendices have them, slips corrected as the notes say."""
+    mp.mp.dps = 30
+    T, N, d, v, R = (mp.mpf(b[k]) for k in ("horizon", "n_arms", "dim", "v", "r"))
+    ce, cy, ka, C, lm = (mp.mpf(b[k]) for k in ("c_eta", "c_y", "kappa", "margin", "lambda_m"))
+    p, pm, de, L, t, n = (mp.mpf(b[k]) for k in ("p", "p_min", "delta", "length", "t", "n"))
+    log, sqrt, pi = mp.log, mp.sqrt, mp.pi
+    nu1 = 8 * L**4 * log(T * N / de) / lm**2
+    nu2 = max(nu1, 64 * v**2 / (ka**2 * lm) * log(T))
+    inner = 16 * v**4 / ka**3 + ce * sqrt(1 + L**2 * nu2) / 2
+    ell = N * (nu2 * (2 * sqrt(pi) / v * inner + 65) + 7)
+    h = sqrt(2 / lm) * (R * sqrt(d * log((1 + T * L**2) / de)) + ce)
+    spread = v * sqrt(2 * d * log(2 * T * N / de)) + R * sqrt(d * log((1 + T * L**2) / de)) + ce
+    cm = 8 * v * sqrt(pi / lm) + 4 * h
+    chance = sqrt(4 * log(T) * log(1 / de))
+
+    def tau(share: Any) -> Any:
+        return max(4 / share * nu1, 4 * ell, 128 / share**2 * log(1 / de))
+
+    g1 = 2 * sqrt(8 / (pm * lm)) * spread
+    return {
+        "truncation": cy * sqrt(2 * log(2 * T * N * d / de)),
+        "length": sqrt(d) * cy * sqrt(2 * log(2 * T * N * d / de)),
+        "confidence_radius": R * sqrt(d * log((1 + L**2 * n) / de)) + ce,
+        "nu_1": nu1,
+        "covariance_bound": 2 / (lm * n),
+        "h": h,
+        "estimation_error": h / sqrt(n),
+        "sampling_error": sqrt(2 / lm) * spread / sqrt(n),
+        "nu_2": nu2,
+        "ell": ell,
+        "tau": tau(p),
+        "theorem_1": sqrt(8 / (lm * p)) * (R * sqrt(d * log((1 + T * L**2) / de)) + ce) / sqrt(t),
+        "g_1": g1,
+        "c_m": cm,
+        "suboptimal_probability": N * 16 * C / sqrt(pm) * (2 * v * sqrt(pi / lm) + h) / sqrt(t),
+        "theorem_2": 2 * ce * L * tau(pm) + L * g1 * (chance + 16 * cm * C * N / sqrt(pm) * log(T)),
+        "shared_theorem": 2 * ce * L * nu1
+        + L * 2 * sqrt(2 / lm) * spread * (chance + 2 * cm * C * N * log(T)),
+    }
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"lambda_m": 5.0, "length": 0.6, "kappa": 0.05},
+        {"p": 1e-4, "p_min": 1e-4, "length": 1.0},
+    ],
+)
+def test_every_bound_against_its_formula(name: str, changes: dict[str, Any]) -> None:
+    expected = written_out({**BASE, **changes})
+    assert set(expected) == set(FUNCTIONS)
+    assert float(value(name, **changes)) == pytest.approx(float(expected[name]), rel=1e-12)
+
+
+def test_each_branch_of_the_maxima_is_met() -> None:
+    """The instances above are not all on one side of nu_2 and tau."""
+    assert value("nu_2") == value("nu_1")
+    assert value("nu_2", lambda_m=5.0, length=0.6, kappa=0.05) > value(
+        "nu_1", lambda_m=5.0, length=0.6
+    )
+    small = {"p": 1e-4, "length": 1.0}
+    assert value("tau", **small) == pytest.approx(128 * math.log(20) / 1e-8)
+
+
+# -- shapes ---------------------------------------------------------------------------------------
+
+RISING = {
+    "horizon": [n for n in FUNCTIONS if n not in ("covariance_bound", "confidence_radius")],
+    "c_eta": ["confidence_radius", "h", "ell", "tau", "theorem_1", "theorem_2", "shared_theorem"],
+    "r": ["confidence_radius", "estimation_error", "theorem_1", "theorem_2", "shared_theorem"],
+    "length": ["nu_1", "nu_2", "ell", "tau", "theorem_2", "shared_theorem"],
+    "n_arms": ["truncation", "nu_1", "ell", "theorem_2", "shared_theorem"],
+}
+FALLING = {
+    "delta": [n for n in FUNCTIONS if n != "covariance_bound"],
+    "lambda_m": ["covariance_bound", "nu_1", "h", "theorem_1", "theorem_2", "shared_theorem"],
+    "kappa": ["ell", "tau", "theorem_2"],
+    "p": ["theorem_1"],
+    "p_min": ["g_1", "theorem_2", "suboptimal_probability"],
+    "n": ["covariance_bound", "estimation_error", "sampling_error"],
+    "t": ["theorem_1", "suboptimal_probability"],
+}
+
+
+@pytest.mark.parametrize(
+    ("argument", "name", "sign"),
+    [(a, n, 1) for a, names in RISING.items() for n in names]
+    + [(a, n, -1) for a, names in FALLING.items() for n in names],
+)
+def test_monotone(argument: str, name: str, sign: int) -> None:
+    steps = [value(name, **{argument: BASE[argument] * factor}) for factor in (1, 1.5, 2, 4)]
+    assert (sign * np.diff(steps) > 0).all()
+
+
+def test_vectorised_over_time() -> None:
+    t = np.array([10.0, 100.0, 1000.0])
+    np.testing.assert_allclose(
+        value("theorem_1", t=t), [value("theorem_1", t=one) for one in t], rtol=1e-14
+    )
+    horizons = np.array([100.0, 1e6])
+    lengths = value("length", horizon=horizons)
+    found = value("theorem_2", horizon=horizons, length=lengths)
+    singly = [
+        value("theorem_2", horizon=a, length=b) for a, b in zip(horizons, lengths, strict=True)
+    ]
+    np.testing.assert_allclose(found, singly, rtol=1e-14)
+
+
+def test_rates() -> None:
+    """Regret's bound grows like (log T)^5.5 with the L of the theorem, and (log T)^2 without."""
+    far = np.array([1e100, 1e200, 1e300])
+    lengths = value("length", horizon=far)
+    theorem = np.log(value("theorem_2", horizon=far, length=lengths))
+    corollary = np.log(value("theorem_2", horizon=far, length=1.0, kappa=1e-3))
+    powers = np.diff(np.log(np.log(far)))
+    # As T grows the slope comes to the power from either side; at these T it is within 0.1.
+    assert abs(np.diff(theorem)[-1] / powers[-1] - 5.5) < 0.1
+    assert np.diff(corollary)[-1] / powers[-1] < 2.05
+    np.testing.assert_allclose(
+        value("theorem_1", t=400.0) / value("theorem_1", t=100.0), 0.5, rtol=1e-12
+    )
+
+
+def test_without_sensing_noise_nothing_is_promised() -> None:
+    for name in ("nu_1", "h", "theorem_1", "theorem_2", "shared_theorem", "covariance_bound"):
+        assert value(name, lambda_m=0.0) == np.inf
+
+
+# -- the constants of an instance ------------------------------------------------------------------
+
+
+def test_constants_that_have_formulas() -> None:
+    world = linear()
+    found = kh.theory.instance(world, trials=2000)
+    assert found.lambda_m.value == pytest.approx(0.5)
+    assert found.c_eta.value == pytest.approx(np.linalg.norm(world.eta, axis=1).max())
+    assert found.c_y.value**2 == pytest.approx(np.diag(world.observation_covariance).max())
+    assert found.r.value == pytest.approx(world.noise_scale)
+    assert [one.value for one in found.p] == pytest.approx(world.optimality[0].tolist())
+    assert all(one.error == 0.0 for one in found.p)
+    assert found.p_min.value == min(world.optimality[0])
+    assert found.named["p_2"] is found.p[1]
+    for one in found.named.values():
+        assert one.label
+        assert one.meaning
+
+
+def test_kappa_and_the_margin_of_two_arms_on_a_line() -> None:
+    """One number is seen of each arm, eta_1 = -eta_2 = e: the gap is e |y1 + y2| / |(y1, y2)|.
+
+    Its angle is uniform, so it is sqrt(2) e |cos a|: the median is e, and the density at 0,
+    which is also the steepest P(gap <= u) / u can be near 0, is sqrt(2) / (pi e); at the far end
+    u = sqrt(2) e the share is 1 and the ratio 1 / (sqrt(2) e), which is larger.
+    """
+    world = kh.LinearWorld(sensing=[[1.0]], parameters=[[1.0], [-1.0]], sensing_covariance=1.0)
+    e = float(world.eta[0, 0])
+    found = kh.theory.instance(world)
+    assert abs(found.kappa.value - e) < 4 * found.kappa.error
+    assert found.kappa.error == pytest.approx(
+        # Of a median: 1 / (2 density sqrt(n)), here for one of two equal halves.
+        0.5 / (math.sqrt(2) / (math.pi * e) * math.sqrt(2)) / math.sqrt(100_000),
+        rel=0.2,
+    )
+    assert abs(found.margin.value - 1 / (math.sqrt(2) * e)) < 4 * found.margin.error
+
+
+def test_worlds_outside_the_assumptions_say_so() -> None:
+    heavy = kh.theory.instance(
+        linear(context_distribution="student-t", reward_distribution="student-t"), trials=2000
+    )
+    assert heavy.c_y.value == np.inf
+    assert heavy.r.value == np.inf
+    uniform = kh.theory.instance(linear(context_distribution="uniform"), trials=2000)
+    assert "may be larger" in uniform.r2.meaning
+    assert uniform.p[0].error > 0.0
+    assert kh.theory.instance(linear(sensing_covariance=0.0), trials=2000).lambda_m.value == 0.0
+
+
+def test_nonsense() -> None:
+    with pytest.raises(kh.InvalidValue, match="linear worlds such as LinearWorld, got str"):
+        kh.theory.instance("world")  # type: ignore[arg-type]
+    with pytest.raises(kh.InvalidValue, match="trials"):
+        kh.theory.instance(linear(), trials=10)
