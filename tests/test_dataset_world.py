@@ -24,7 +24,6 @@ def test_the_oracle_by_hand() -> None:
     world = kh.DatasetWorld(data, sensing=[[1.0]], sensing_scale=0.0)
     assert world.eta.tolist() == [[-0.5], [0.5]]
     assert world.noise_scale == pytest.approx(0.5)
-    assert world.oracle_accuracy == 1.0
     # With noise of variance 3 the moment of y is 4, and its cross moment is still 1/2.
     noisy = kh.DatasetWorld(data, sensing=[[1.0]], sensing_scale=np.sqrt(3.0))
     np.testing.assert_allclose(noisy.eta, [[-0.125], [0.125]])

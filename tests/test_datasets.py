@@ -15,7 +15,7 @@ import pytest
 from sklearn.datasets import _openml
 
 import keyhole as kh
-from keyhole.datasets import CATALOGUE, download, loading
+from keyhole.datasets import CATALOGUE, download
 
 PUBLIC = [name for name, source in CATALOGUE.items() if source.openml is not None]
 
@@ -67,6 +67,7 @@ def test_the_checksum_is_of_the_content() -> None:
         ({"labels": [0, 0]}, "two classes or more"),
         ({"labels": [0.0, np.nan]}, "missing"),
         ({"labels": np.array([None, "a"], dtype=object)}, "none missing"),
+        ({"labels": [0.5, 1.25]}, "labels must be classes"),
         ({"feature_names": ("a", "b")}, "must be 1 names"),
     ],
 )
@@ -378,4 +379,3 @@ def test_what_cannot_be_fetched() -> None:
         kh.datasets.fetch("wine")
     with pytest.raises(kh.InvalidValue, match="no data set"):
         kh.datasets.fetch("iris")
-    assert loading.names() == list(CATALOGUE)

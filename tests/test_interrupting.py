@@ -172,6 +172,8 @@ def test_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
         stdout=terminal,
         stderr=terminal,
         start_new_session=True,
+        # Where the tests themselves run in the background, Ctrl-C is ignored from the start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
     )
     os.close(terminal)

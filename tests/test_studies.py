@@ -12,7 +12,7 @@ import xarray as xr
 import keyhole as kh
 from keyhole.simulation import run as simulation
 from keyhole.simulation.replication import replicate
-from keyhole.studies import STUDIES, Cell, Job, Settings, evidence, report, run
+from keyhole.studies import STUDIES, Cell, Job, Settings, evidence, report, run, running
 from keyhole.studies.study import Study
 
 TIME = np.arange(10, 10_001, 10)
@@ -32,10 +32,11 @@ def curves(mean: Any, noise: float = 0.0, replications: int = 20) -> xr.DataArra
 
 
 def test_doublings_by_hand() -> None:
-    """t itself: from T/2 to T it rises by half of its end, and by a quarter more than before."""
+    """t itself: from T/2 to T it rises by half of its end, and before that by a quarter."""
     rise = evidence.doublings(curves(TIME))
     assert rise.last.mean == pytest.approx(0.5)
-    assert rise.change.mean == pytest.approx(0.25)
+    assert rise.before.mean == pytest.approx(0.25)
+    assert rise.excess.mean == pytest.approx(0.5 - 0.9 * 0.25)
     assert not rise.flatten
 
 
@@ -45,6 +46,8 @@ def test_doublings_by_hand() -> None:
         (lambda t: np.log(t) ** 2, True),
         (lambda t: np.log(t), True),
         (lambda t: np.log(t) ** 2 * (1 - 5 / np.log(t)), True),  # from below: still rising, slower
+        (lambda t: np.log(t) ** 2.5, False),
+        (lambda t: np.log(t) ** 3, False),
         (lambda t: np.sqrt(t), False),
         (lambda t: t, False),
         (lambda t: np.log(t) ** 2 * t**0.1, False),
@@ -61,6 +64,15 @@ def test_few_replications_decide_nothing() -> None:
     noisy = curves(np.ones(TIME.size)) + rng.standard_normal((20, TIME.size))
     assert evidence.doublings(noisy).flatten
     assert evidence.estimate(xr.DataArray([1.0], dims="replication")).error == np.inf
+
+
+def test_too_few_checkpoints_tell_nothing_and_say_so() -> None:
+    short = curves(TIME).isel(time=[-2, -1])
+    with pytest.raises(kh.InvalidValue, match="too few to tell how curves grow"):
+        evidence.doublings(short)
+    with pytest.raises(kh.InvalidValue, match="too few to tell a line"):
+        evidence.line_over_log(short[0])
+    assert evidence.doublings(curves(np.zeros(TIME.size))).flatten
 
 
 def test_a_line_and_a_logarithm() -> None:
@@ -164,6 +176,83 @@ def test_a_claim_that_fails_says_so(tmp_path: Path) -> None:
         assert "holds for 0 of" in flattening["evidence"]
 
 
+def table(values: dict[str, Any], **coords: Any) -> xr.Dataset:
+    """Curves over (cell, policy, replication, time) as a study's table."""
+    return xr.Dataset(
+        {
+            name: (("cell", "policy", "replication", "time"), np.asarray(value))
+            for name, value in values.items()
+        },
+        coords={"time": TIME, **coords},
+    )
+
+
+def scaled(*means: Any) -> np.ndarray:
+    """(policy, replication, time): ten replications of each mean, 2% apart."""
+    factors = 1 + 0.02 * np.random.default_rng(4).standard_normal(10)
+    return np.array([np.outer(factors, mean) for mean in means])
+
+
+def test_verdicts_on_tables_whose_answer_is_known() -> None:
+    """Each verdict of each study once true and once false, on made-up curves."""
+    line, log, root = TIME / 10.0, np.log(TIME) ** 2, np.sqrt(TIME)
+
+    def held(name: str, made: xr.Dataset) -> list[bool]:
+        return [verdict.holds for verdict in STUDIES[name].verdicts(made)]
+
+    thompson = ["Thompson sampling"]
+    for growth, holds in ((log, True), (line, False)):
+        one = table({"regret": [scaled(growth)]}, cell=["a"], policy=thompson)
+        assert held("fig1", one) == [holds]
+        both = [scaled(growth)] * 2
+        six = table({"regret": both}, cell=["a", "b"], policy=thompson)
+        six = six.assign_coords(
+            data=("cell", ["eye_movements", "eeg-eye-state"]),
+            rewards=("cell", ["logistic", "linear"]),
+        )
+        assert held("fig6", six) == [holds, not holds]
+
+    for power, holds in ((-0.5, True), (-0.4, False)):
+        errors = xr.Dataset(
+            {
+                "error": (
+                    ("cell", "policy", "replication", "time", "arm"),
+                    scaled(TIME**power)[None, ..., None],
+                )
+            },
+            coords={"time": TIME, "cell": ["a"], "policy": thompson, "arm": [0]},
+        )
+        assert held("fig2", errors) == [holds]
+
+    names = ["Thompson sampling", "Greedy"]
+    good = table({"regret": [scaled(log, line)]}, cell=["a"], policy=names, n_arms=("cell", [9]))
+    bad = table({"regret": [scaled(line, log)]}, cell=["a"], policy=names, n_arms=("cell", [9]))
+    assert held("fig3", good) == [True, True, True]
+    assert held("fig3", bad) == [False, False, False]
+    shared = table({"regret": [scaled(log, log / 2)]}, cell=["a"], policy=names)
+    assert held("shared", shared) == [True, True]
+    shared = table({"regret": [scaled(root, root * 2)]}, cell=["a"], policy=names)
+    assert held("shared", shared) == [False, False]
+
+    for behind, holds in ((0.005, True), (0.05, False)):
+        level = np.full(TIME.size, 0.6)
+        rates = table({"correct": [scaled(level - behind)]}, cell=["a"], policy=thompson)
+        rates["best_correct"] = (("cell", "replication", "time"), scaled(level))
+        rates = rates.assign_coords(data=("cell", ["eye_movements"]), rewards=("cell", ["linear"]))
+        for name in ("fig4", "fig5"):
+            assert held(name, rates) == [holds]
+
+    x = np.array([1.0, 2.0, 4.0])
+    for powers, holds in (((2.5, 3.5, 0.5, -4.5), True), ((3.5, 4.5, 1.5, -5.5), False)):
+        factors = ("n_arms", "observation_dim", "v", "gap")
+        regrets = [scaled(np.full(TIME.size, a**power)) for power in powers for a in x]
+        made = table({"regret": regrets}, cell=range(12), policy=thompson)
+        made = made.assign_coords(
+            factor=("cell", np.repeat(factors, 3)), value=("cell", np.tile(x, 4))
+        )
+        assert held("scaling", made) == [holds] * 4
+
+
 # -- not twice ------------------------------------------------------------------------------------
 
 
@@ -237,6 +326,22 @@ def test_an_interrupted_run_goes_on(
     assert again["verdicts"] == whole["verdicts"]
     same = xr.load_dataset(tmp_path / "whole" / "fig3" / "data.nc")
     assert xr.load_dataset(tmp_path / "part" / "fig3" / "data.nc").equals(same)
+
+
+def test_an_interruption_over_an_earlier_result_does_not_mix_the_two(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(job("fig2", data_dir), tmp_path)
+    with monkeypatch.context() as patch:
+
+        def stop(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(running, "_draw", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(job("fig2", data_dir, horizon=300), tmp_path)
+    assert run(job("fig2", data_dir), tmp_path)["verdicts"] == first["verdicts"]
+    assert xr.load_dataset(tmp_path / "fig2" / "data.nc").time[-1] == 200
 
 
 def test_figures_are_the_same_files_every_time(data_dir: Path, tmp_path: Path) -> None:

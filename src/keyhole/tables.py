@@ -111,6 +111,11 @@ def _classes(labels: ArrayLike, rows: int) -> tuple[Ints, tuple[Any, ...]]:
         raise InvalidValue(f"labels must be one for each of {rows} rows, got shape {given.shape}")
     if given.dtype.kind == "f" and not np.isfinite(given).all():
         raise InvalidValue("labels must not be missing")
+    if given.dtype.kind == "f" and (given != np.floor(given)).any():
+        raise InvalidValue(
+            "labels must be classes: text or whole numbers. If these are measurements, name the "
+            "column that has the labels"
+        )
     try:
         classes, places = np.unique(given, return_inverse=True)
     except TypeError:

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from keyhole.errors import KeyholeError
 
@@ -51,16 +52,10 @@ def clean(command: Callable[Given, Result]) -> Callable[Given, Result]:
         try:
             return command(*args, **kwargs)
         except (KeyholeError, OSError) as error:  # a file that cannot be read or written
-            err().print(f"[bold red]error:[/] {_escaped(str(error))}", soft_wrap=True)
+            err().print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
-            err().print(
-                "[yellow]interrupted[/]: the same command goes on from here", soft_wrap=True
-            )
+            err().print("[yellow]interrupted[/]")
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", r"\[")

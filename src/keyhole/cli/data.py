@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from keyhole.cli.console import as_json, clean, err, out
@@ -26,7 +27,10 @@ app = typer.Typer(
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        help="A folder of CSV files that serves instead of a download.", envvar="KEYHOLE_DATA"
+        help="A folder of CSV files that serves instead of a download.",
+        envvar="KEYHOLE_DATA",
+        exists=True,
+        file_okay=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -48,7 +52,7 @@ def list_(data_dir: DataDir = None, json: Json = False) -> None:
     """What data sets there are, and where they would be read from."""
     from keyhole.datasets import CATALOGUE
 
-    rows = [
+    rows: list[dict[str, str | int]] = [
         {
             "name": source.name,
             "rows": source.n_rows,
@@ -64,7 +68,7 @@ def list_(data_dir: DataDir = None, json: Json = False) -> None:
         return
     table = Table("name", "rows", "features", "classes", "what", "place", box=None, padding=(0, 1))
     for row in rows:
-        table.add_row(*(f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()))
+        table.add_row(*(f"{v:,}" if isinstance(v, int) else escape(v) for v in row.values()))
     out().print(table)
 
 
@@ -80,7 +84,7 @@ def fetch(
     with err().status(f"fetching {name}"):
         data = datasets.fetch(name, again=again)
     kept = datasets.cache_folder() / datasets.CATALOGUE[name].file
-    out().print(f"{data!r} is right, and kept as {kept}", soft_wrap=True)
+    out().print(f"{data!r} is right, and kept as {kept}", soft_wrap=True, markup=False)
 
 
 @app.command("check", epilog="Example:  keyhole data check --data-dir my-folder")
@@ -106,7 +110,7 @@ def check(
         colours = {"right": "green", "wrong": "bold red", "missing": "yellow"}
         for name, found in verdicts.items():
             state = f"[{colours[found['state']]}]{found['state']}[/]"
-            out().print(f"{name}: {state}, {found['detail']}", soft_wrap=True)
+            out().print(f"{escape(name)}: {state}, {escape(found['detail'])}", soft_wrap=True)
     if bad:
         raise typer.Exit(1)
 

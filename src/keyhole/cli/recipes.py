@@ -54,8 +54,9 @@ class Recipe:
 
 def from_flags(world: Mapping[str, Any], policies: list[str] | None) -> Recipe:
     """The recipe of a command line."""
-    if "rewards" in world and "data" not in world:
-        raise InvalidValue("--rewards is for --data: a linear world has rewards of its own")
+    for flag in ("rewards", "label"):
+        if flag in world and "data" not in world:
+            raise InvalidValue(f"--{flag} is for --data")
     chosen = policies or ["thompson", "greedy"]
     return Recipe(world, [_policy(_words(text)) for text in chosen], dict(SIZES))
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.markup import escape
+from rich.progress import Progress
 
 from keyhole.cli.console import as_json, clean, err, out
 from keyhole.cli.data import DataDir, Json
@@ -43,7 +44,7 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version of each.")] = False,
     horizon: Annotated[
-        int | None, typer.Option(min=4, help="Rounds; by default the paper's.")
+        int | None, typer.Option(min=100, help="Rounds; by default the paper's.")
     ] = None,
     replications: Annotated[
         int | None, typer.Option(min=2, help="Replications; by default the paper's.")
@@ -84,7 +85,11 @@ def reproduce(
                 progress.task_ids[0],
                 description=f"{job.study.name} ({place} of {len(jobs)})",
             )
-            made = run(job, out_dir, executor=executor, workers=workers, progress=advance)
+            try:
+                made = run(job, out_dir, executor=executor, workers=workers, progress=advance)
+            except KeyboardInterrupt:
+                err().print("what is finished is kept: the same command goes on from here")
+                raise
             manifests.append(made)
             if not json:
                 _tell(made)
@@ -95,9 +100,9 @@ def reproduce(
                  "seconds": round(seconds, 1)})  # fmt: skip
         return
     for name, reason in left_out.items():
-        err().print(f"[yellow]left out[/] {name}: {reason}", soft_wrap=True)
+        err().print(f"[yellow]left out[/] {name}: {escape(reason)}", soft_wrap=True)
     count = "1 study" if len(manifests) == 1 else f"{len(manifests)} studies"
-    out().print(f"\n{count} in {seconds:.0f} s: {page}", soft_wrap=True)
+    out().print(f"\n{count} in {seconds:.0f} s: {page}", soft_wrap=True, markup=False)
 
 
 def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, str]]:
@@ -136,21 +141,17 @@ def _tell(made: dict[str, Any]) -> None:
     for verdict in made["verdicts"]:
         badge = "[green]holds[/]" if verdict["holds"] else "[red]does not hold[/]"
         out().print(f"  {badge}: {verdict['claim']}", soft_wrap=True)
-        out().print(f"    [dim]{verdict['evidence']}[/]", soft_wrap=True)
+        out().print(f"    [dim]{escape(verdict['evidence'])}[/]", soft_wrap=True)
 
 
 @contextmanager
 def _bar(jobs: list[Job]) -> Iterator[tuple[Progress, Any]]:
     """One bar for all of it, on a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
+    from keyhole.simulation.progress import columns
+
     console = err()
     shown = console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=not shown) as progress:
+    with Progress(*columns(), console=console, transient=True, disable=not shown) as progress:
         task = progress.add_task("", total=sum(job.rounds for job in jobs))
         yield progress, lambda rounds: progress.update(task, advance=rounds)
 

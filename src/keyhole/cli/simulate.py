@@ -58,6 +58,9 @@ def simulate(
     data: Annotated[
         str | None, typer.Option(help="A data set by name, or a CSV file: each class an arm.")
     ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The column of labels in a CSV file.  [default: the last]")
+    ] = None,
     rewards: Annotated[
         str | None, typer.Option(help="With --data: logistic or linear.  [default: logistic]")
     ] = None,
@@ -106,6 +109,7 @@ def simulate(
         "shared_context": shared_context or None,
         "fixed": fixed or None,
         "data": data,
+        "label": label,
         "rewards": rewards,
     }
     given = {name: value for name, value in flags.items() if value is not None}

@@ -2,6 +2,7 @@
 
 from keyhole.datasets.catalogue import CATALOGUE, Source
 from keyhole.datasets.download import fetch
-from keyhole.datasets.loading import cache_folder, find, load, names, read_csv
+from keyhole.datasets.loading import find, load
+from keyhole.datasets.reading import cache_folder, read_csv
 
-__all__ = ["CATALOGUE", "Source", "cache_folder", "fetch", "find", "load", "names", "read_csv"]
+__all__ = ["CATALOGUE", "Source", "cache_folder", "fetch", "find", "load", "read_csv"]

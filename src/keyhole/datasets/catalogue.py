@@ -41,18 +41,16 @@ class Source:
     def verified(self, data: Dataset, origin: object) -> Dataset:
         """The data, if it is what it must be."""
         rows, columns = data.features.shape
-        problems = []
         if (rows, columns) != (self.n_rows, self.n_features):
-            problems.append(
-                f"{rows:,} rows x {columns} features, not {self.n_rows:,} x {self.n_features}"
-            )
+            size = f"{rows:,} rows x {columns} features"
+            problem = f"{size}, not {self.n_rows:,} x {self.n_features}"
         elif data.counts != self.counts:
-            problems.append(f"class counts {data.counts}, not {self.counts}")
+            problem = f"class counts {data.counts}, not {self.counts}"
         elif data.sha256 != self.sha256:
-            problems.append("numbers that differ from the published ones (checksum of the content)")
-        if problems:
-            raise FileError(f"{origin} is not {self.name}: it has {problems[0]}")
-        return data
+            problem = "numbers that differ from the published ones (checksum of the content)"
+        else:
+            return data
+        raise FileError(f"{origin} is not {self.name}: it has {problem}")
 
 
 def fetal_states(frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.datasets import fetch_openml
 
 from keyhole.datasets.catalogue import CATALOGUE, Source
-from keyhole.datasets.loading import cache_folder, from_frame, read_csv
+from keyhole.datasets.reading import cache_folder, from_frame, read_csv
 from keyhole.errors import DataUnavailable, InvalidValue
 from keyhole.files import replacing
 from keyhole.tables import Dataset

@@ -7,7 +7,20 @@ import sys
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+
+def columns() -> tuple[ProgressColumn, ...]:
+    """What a bar shows: what is done, how far, and the time left."""
+    text = TextColumn("{task.description}")
+    return text, BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
 
 
 @contextlib.contextmanager
@@ -24,14 +37,8 @@ def bar(
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda _: None
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
     console = Console(stderr=True)
     transient = console.is_terminal
-    with Progress(*columns, console=console, transient=transient) as progress:
+    with Progress(*columns(), console=console, transient=transient) as progress:
         task = progress.add_task(title, total=total)
         yield lambda amount: progress.update(task, advance=amount)

@@ -18,12 +18,12 @@ from keyhole.studies.evidence import (
     flattening,
     line_over_log,
 )
-from keyhole.studies.study import Cell, Settings, Study, Verdict, sized
+from keyhole.studies.study import THOMPSON, Cell, Settings, Study, Verdict, regret, sized
 from keyhole.summary import over_log_squared
 from keyhole.worlds import RandomLinearWorld
 
 ARMS = (10, 20, 30)
-THOMPSON, GREEDY = "Thompson sampling", "Greedy"
+GREEDY = "Greedy"
 
 
 def _cells(settings: Settings, shared: bool) -> list[Cell]:
@@ -39,7 +39,7 @@ def _cells(settings: Settings, shared: bool) -> list[Cell]:
                 n_arms=n, context_dim=20, observation_dim=20, shared_parameter=shared
             ),
             policies=policies,
-            **sized(settings, 10_000, 50),
+            **sized(settings),
         )
         for n in ARMS
     ]
@@ -53,11 +53,6 @@ def own_cells(settings: Settings) -> list[Cell]:
 def shared_cells(settings: Settings) -> list[Cell]:
     """One parameter for all."""
     return _cells(settings, shared=True)
-
-
-def curves(table: xr.Dataset) -> xr.DataArray:
-    """Cumulative regret."""
-    return table["regret"]
 
 
 def figure(table: xr.Dataset) -> Figure:
@@ -147,7 +142,7 @@ FIG3 = Study(
     setting="10, 20 and 30 arms with a parameter each, d_x = d_y = 20; a new instance in each "
     "replication.",
     cells=own_cells,
-    curves=curves,
+    curves=regret,
     figure=figure,
     verdicts=own_verdicts,
     notes="With 10 arms and 10,000 rounds Greedy still finds every arm that matters: its worst "
@@ -162,7 +157,7 @@ SHARED = Study(
     setting="10, 20 and 30 arms with one parameter and contexts of their own, d_x = d_y = 20; a "
     "new instance in each replication.",
     cells=shared_cells,
-    curves=curves,
+    curves=regret,
     figure=figure,
     verdicts=shared_verdicts,
 )

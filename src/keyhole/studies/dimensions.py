@@ -10,14 +10,14 @@ from keyhole import plots
 from keyhole.policies import ThompsonSampling
 from keyhole.studies import panels
 from keyhole.studies.evidence import SURE, at_most, counted, doublings, flattening
-from keyhole.studies.study import Cell, Settings, Study, Verdict, sized
-from keyhole.summary import over_log_squared, times_root
+from keyhole.studies.study import THOMPSON, Cell, Settings, Study, Verdict, normalized_regret, sized
+from keyhole.summary import times_root
 from keyhole.worlds import LinearWorld, RandomLinearWorld
 
 DIMENSIONS = (10, 20, 40, 80)
-POLICY = {"Thompson sampling": ThompsonSampling(v="told")}
+POLICY = {THOMPSON: ThompsonSampling(v="told")}
 # A rise of the normalised error by less than this as the rounds double is called flat.
-FLAT = 0.1
+FLAT = 0.05
 
 
 def regret_cells(settings: Settings) -> list[Cell]:
@@ -28,23 +28,18 @@ def regret_cells(settings: Settings) -> list[Cell]:
             where={"observation_dim": dy, "context_dim": dx},
             world=RandomLinearWorld(n_arms=5, context_dim=dx, observation_dim=dy),
             policies=POLICY,
-            **sized(settings, 10_000, 50),
+            **sized(settings),
         )
         for dy in dimensions
         for dx in dimensions
     ]
 
 
-def regret_curves(table: xr.Dataset) -> xr.DataArray:
-    """Regret over (log t)^2."""
-    return plots.settled(over_log_squared(table.regret))
-
-
 def regret_figure(table: xr.Dataset) -> Figure:
     """A panel for each observation_dim, a line for each context_dim."""
     dimensions = np.unique(table.observation_dim)
     figure, axes = panels.panels(len(dimensions) // 2, 2)
-    curves = regret_curves(table).isel(policy=0)
+    curves = normalized_regret(table).isel(policy=0)
     for one, dy in zip(axes, dimensions, strict=True):
         chosen = curves.isel(cell=(table.observation_dim == dy).values)
         lines = chosen.assign_coords(cell=[f"$d_x = {dx}$" for dx in chosen.context_dim.values])
@@ -54,14 +49,14 @@ def regret_figure(table: xr.Dataset) -> Figure:
 
 def regret_verdicts(table: xr.Dataset) -> list[Verdict]:
     """Normalised regret flattens."""
-    curves = regret_curves(table).isel(policy=0)
+    curves = normalized_regret(table).isel(policy=0)
     rises = {str(cell): doublings(curves.sel(cell=cell)) for cell in table.cell.values}
     return [flattening("regret / (log t)^2 flattens for every pair of dimensions", rises)]
 
 
 def error_cells(settings: Settings) -> list[Cell]:
     """One instance for each pair, so that an arm is the same in every replication."""
-    sizes = sized(settings, 10_000, 50)
+    sizes = sized(settings)
     return [
         Cell(
             where={"context_dim": dx, "observation_dim": 20},
@@ -119,7 +114,7 @@ FIG1 = Study(
     setting="5 arms; d_x and d_y in 10, 20, 40, 80; a new instance in each replication; Thompson "
     "sampling with v = R.",
     cells=regret_cells,
-    curves=regret_curves,
+    curves=normalized_regret,
     figure=regret_figure,
     verdicts=regret_verdicts,
 )

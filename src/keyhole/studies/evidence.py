@@ -11,10 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from keyhole.errors import InvalidValue
 from keyhole.studies.study import Verdict
 
 # How many standard errors tell two numbers apart.
 SURE = 3.0
+# A rise that is at most this share of the one a doubling before is on its way to none.
+LESS = 0.9
 # Two curves are told apart as a line and a logarithm from here on: the start follows neither.
 FROM = 0.1
 
@@ -39,33 +42,35 @@ def estimate(values: xr.DataArray) -> Estimate:
 class Doublings(NamedTuple):
     """How much a curve rises while the rounds double, as a share of its level at the end.
 
-    In equal steps of log t a curve like (log t)^2 / (log t)^2 levels off, and one like
-    sqrt(t) / (log t)^2 or t / (log t)^2 rises by ever more.
+    In equal steps of log t, what comes to a constant like 1 - a / log t rises by ever less;
+    (log t)^3 / (log t)^2 rises by the same each time, and sqrt(t) / (log t)^2 by ever more.
     """
 
     last: Estimate  # from half of the rounds to all
-    change: Estimate  # that, less the rise from a quarter to half
+    before: Estimate  # from a quarter to half
+    excess: Estimate  # the last rise, less LESS times the one before
 
     @property
     def flatten(self) -> bool:
-        """Whether the curve does not rise at the end, or rises by less with each doubling."""
-        return at_most(self.last) or self.change.mean < -SURE * self.change.error
+        """Whether the curve does not rise at the end, or by clearly less than the time before."""
+        return at_most(self.last) or at_most(self.excess)
 
     def __str__(self) -> str:
-        return f"{self.last} ({self.change} on the doubling before)"
+        return f"{self.last} (after {self.before} the time before)"
 
 
 def doublings(curves: xr.DataArray) -> Doublings:
     """The last two doublings of curves over (replication, time)."""
     end = float(curves.time[-1])
-    # Steps of time between two checkpoints are small next to a doubling.
     quarter, half, last = (
-        curves.sel(time=share * end, method="nearest", drop=True) for share in (0.25, 0.5, 1.0)
+        curves.sel(time=share * end, method="nearest") for share in (0.25, 0.5, 1.0)
     )
-    level = float(last.mean())
-    return Doublings(
-        estimate((last - half) / level), estimate(((last - half) - (half - quarter)) / level)
-    )
+    if len({float(point.time) for point in (quarter, half, last)}) < 3:
+        raise InvalidValue(f"{len(curves.time)} checkpoints are too few to tell how curves grow")
+    quarter, half, last = (point.drop_vars("time") for point in (quarter, half, last))
+    level = float(last.mean()) or 1.0  # a curve of zeros is flat
+    late, early = (last - half) / level, (half - quarter) / level
+    return Doublings(estimate(late), estimate(early), estimate(late - LESS * early))
 
 
 def at_most(found: Estimate, limit: float = 0.0) -> bool:
@@ -79,8 +84,9 @@ def flattening(claim: str, rises: dict[str, Doublings]) -> Verdict:
     return counted(
         claim,
         {name: rise.flatten for name, rise in rises.items()},
-        "Rise of the curve as the rounds double for the last time, which must be at most 0 or less "
-        f"than the time before: {rises[steepest]} for the steepest, {steepest}.",
+        "Rise of the curve as the rounds double for the last time, which must be at most 0, or at "
+        f"most {LESS:g} times the rise before, within {SURE:g} standard errors: {rises[steepest]} "
+        f"for the steepest, {steepest}.",
     )
 
 
@@ -90,6 +96,8 @@ def line_over_log(curve: xr.DataArray) -> float:
     Below 1 the curve is more of a line, above 1 more of a logarithm.
     """
     late = curve.sel(time=curve.time >= FROM * curve.time[-1])
+    if late.sizes["time"] < 4:
+        raise InvalidValue(f"{len(curve.time)} checkpoints are too few to tell a line from a curve")
     time, values = late.time.values.astype(float), late.values
 
     def misfit(regressor: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

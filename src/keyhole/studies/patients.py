@@ -14,22 +14,22 @@ from keyhole import datasets, plots
 from keyhole.policies import ThompsonSampling
 from keyhole.studies import panels
 from keyhole.studies.evidence import SURE, Estimate, at_most, counted, doublings, estimate
-from keyhole.studies.study import Cell, Settings, Study, Verdict, sized
-from keyhole.summary import over_log_squared, rate_between, summarize
+from keyhole.studies.study import THOMPSON, Cell, Settings, Study, Verdict, normalized_regret, sized
+from keyhole.summary import rate_between, summarize
 from keyhole.tables import Dataset
 from keyhole.worlds import RandomDatasetWorld
 
 # How many numbers of each patient are seen (section 5).
 SEEN = {"eye_movements": 13, "eeg-eye-state": 10}
 TITLES = {"eye_movements": "Eye movements", "eeg-eye-state": "EEG eye state"}
-THOMPSON, ORACLE = "Thompson sampling", "regression oracle"
+ORACLE = "regression oracle"
 # Rates are means over this many patients; rates this close at the end are called the same.
 WINDOW, MARGIN = 100, 0.01
 
 
 def _cells(settings: Settings, rewards: tuple[str, ...]) -> list[Cell]:
-    sizes = sized(settings, 10_000, 100)
-    window = min(WINDOW, sizes["horizon"])
+    sizes = sized(settings, 100)
+    window = min(WINDOW, max(1, sizes["horizon"] // 20))
     times = sorted({*range(window, sizes["horizon"] + 1, window), sizes["horizon"]})
     cells = []
     for name, dim in SEEN.items():
@@ -81,10 +81,8 @@ def rate_figure(table: xr.Dataset) -> Figure:
 
 def rate_verdicts(table: xr.Dataset) -> list[Verdict]:
     """At the end the rate is the oracle's, up to a margin."""
-    rates = rate_curves(table)
-    late = rates.sel(time=rates.time > 0.9 * rates.time[-1])
-    # Weighted by how many patients each rate is of: the last window may be shorter.
-    last = late.mean("time")
+    ends = table.isel(time=[int(0.9 * table.sizes["time"]) - 1, -1])
+    last = rate_curves(ends).isel(time=-1)
     behind: dict[str, Estimate] = {
         _title(table, cell): estimate(
             (last.sel(policy=ORACLE) - last.sel(policy=THOMPSON)).sel(cell=cell)
@@ -103,15 +101,10 @@ def rate_verdicts(table: xr.Dataset) -> list[Verdict]:
     ]
 
 
-def regret_curves(table: xr.Dataset) -> xr.DataArray:
-    """Regret against the oracle over (log t)^2."""
-    return plots.settled(over_log_squared(table.regret))
-
-
 def regret_figure(table: xr.Dataset) -> Figure:
     """A panel for each data set and reward."""
     figure, axes = _panels(table)
-    curves = regret_curves(table)
+    curves = normalized_regret(table)
     for one, cell in zip(axes, _by_reward(table), strict=True):
         plots.curves(curves.sel(cell=cell), "", title=_title(table, cell), axes=one)
     return panels.finished(figure, axes, ylabel="regret / (log t)$^2$", xlabel="patients")
@@ -119,7 +112,7 @@ def regret_figure(table: xr.Dataset) -> Figure:
 
 def regret_verdicts(table: xr.Dataset) -> list[Verdict]:
     """Logistic: at most (log t)^2. Linear, which is misspecified: a little faster."""
-    curves = regret_curves(table).isel(policy=0)
+    curves = normalized_regret(table).isel(policy=0)
     rises = {cell: doublings(curves.sel(cell=cell)) for cell in table.cell.values}
 
     def verdict(kind: str, claim: str, wanted: bool) -> Verdict:
@@ -224,7 +217,7 @@ FIG6 = Study(
     "rewards, and a little faster with 0/1 rewards, which are not linear in what is seen.",
     setting=SETTING + " 0/1 and logistic rewards.",
     cells=both_cells,
-    curves=regret_curves,
+    curves=normalized_regret,
     figure=regret_figure,
     verdicts=regret_verdicts,
     data=tuple(SEEN),

@@ -76,15 +76,19 @@ def run(
     simulated = time.perf_counter()
     table = tabled(job.cells, runs)
     folder.mkdir(parents=True, exist_ok=True)
-    _write_netcdf(table, folder / "data.nc")
+    # Without its manifest a folder is unfinished, whatever an interruption leaves in it.
+    (folder / "manifest.json").unlink(missing_ok=True)
+    packed = {name: {"zlib": True, "complevel": 2} for name in table.data_vars}
+    table.to_netcdf(folder / "data.nc", engine="h5netcdf", encoding=packed)
     summary = summarize(job.study.curves(table)).to_dataframe().reset_index()
-    _write(folder / "data.csv", summary.to_csv(index=False, float_format="%.6g").encode())
+    summary.to_csv(folder / "data.csv", index=False, float_format="%.6g")
     with mpl.rc_context(STYLE):
         _draw(job.study.figure(table), folder)
     verdicts = job.study.verdicts(table)
     seconds = {"simulating": simulated - start, "finishing": time.perf_counter() - simulated}
     made = described(job, verdicts, seconds)
-    _write(folder / "manifest.json", json.dumps(made, indent=1).encode())
+    with replacing(folder / "manifest.json") as file:
+        file.write(json.dumps(made, indent=1).encode())
     return made
 
 
@@ -110,8 +114,14 @@ def described(job: Job, verdicts: list[Verdict], seconds: dict[str, float]) -> d
         "replications": first.replications,
         "seed": first.seed,
         "quick": job.settings.quick,
-        "cells": [{**cell.where, "world": cell.world.describe()} for cell in job.cells],
-        "policies": {name: repr(policy) for name, policy in first.policies.items()},
+        "cells": [
+            {
+                **cell.where,
+                "world": cell.world.describe(),
+                "policies": {name: repr(policy) for name, policy in cell.policies.items()},
+            }
+            for cell in job.cells
+        ],
         "command": command(job),
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -126,6 +136,8 @@ def command(job: Job) -> str:
     given = job.settings
     flags = {"--horizon": given.horizon, "--replications": given.replications, "--seed": given.seed}
     words = [f"{name} {value}" for name, value in flags.items() if value is not None]
+    if job.study.data and given.data_dir is not None:
+        words.append("--data-dir FOLDER")
     return " ".join(
         ["keyhole reproduce", job.study.name, *(["--quick"] if given.quick else []), *words]
     )
@@ -165,19 +177,6 @@ def _simulated(
         resume=out / "cells" / cell_key(cell),
         progress=progress,
     )
-
-
-def _write_netcdf(runs: xr.Dataset, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".writing")
-    packed = {name: {"zlib": True, "complevel": 2} for name in runs.data_vars}
-    runs.to_netcdf(part, engine="h5netcdf", encoding=packed)
-    os.replace(part, path)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with replacing(path) as file:
-        file.write(content)
 
 
 def _draw(figure: Figure, folder: Path) -> None:

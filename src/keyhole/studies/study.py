@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
 
+from keyhole.plots import settled
 from keyhole.policies import Policy
 from keyhole.simulation import WorldRecipe
+from keyhole.summary import over_log_squared
 from keyhole.worlds import World
+
+THOMPSON = "Thompson sampling"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +55,6 @@ class Verdict:
     evidence: str
 
 
-Cells: TypeAlias = Callable[[Settings], list[Cell]]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """A figure of the paper, or one of our own.
@@ -65,7 +66,7 @@ class Study:
     title: str
     claim: str
     setting: str
-    cells: Cells
+    cells: Callable[[Settings], list[Cell]]
     curves: Callable[[xr.Dataset], xr.DataArray]
     figure: Callable[[xr.Dataset], Figure]
     verdicts: Callable[[xr.Dataset], list[Verdict]]
@@ -73,12 +74,21 @@ class Study:
     notes: str = ""
 
 
-def sized(settings: Settings, horizon: int, replications: int) -> dict[str, Any]:
+def sized(settings: Settings, replications: int = 50) -> dict[str, Any]:
     """The sizes and the seed of a cell: the paper's, a tenth of that for a quick look, or given."""
-    if settings.quick:
-        horizon, replications = horizon // 10, 10
+    horizon, replications = (1_000, 10) if settings.quick else (10_000, replications)
     return {
-        "horizon": settings.horizon or horizon,
-        "replications": settings.replications or replications,
+        "horizon": horizon if settings.horizon is None else settings.horizon,
+        "replications": replications if settings.replications is None else settings.replications,
         "seed": settings.seed,
     }
+
+
+def regret(table: xr.Dataset) -> xr.DataArray:
+    """Cumulative regret."""
+    return table["regret"]
+
+
+def normalized_regret(table: xr.Dataset) -> xr.DataArray:
+    """Regret over (log t)^2, from where that says something."""
+    return settled(over_log_squared(table["regret"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +14,7 @@ from keyhole.errors import InvalidValue
 from keyhole.seeds import Seed, Streams, streams
 from keyhole.tables import Dataset
 from keyhole.worlds.covariance import frozen, whitening
-from keyhole.worlds.rounds import Floats, Rounds, World
+from keyhole.worlds.rounds import Floats, Rounds, World, digest
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -26,7 +25,7 @@ class DatasetWorld(World):
     arm, and the right answer for its rows. sensing: A, (dim, context_dim), so that y = A x + noise
     of the standard deviation sensing_scale. parameters: mu, (n_arms, context_dim), for rewards
     x'mu + noise of the standard deviation reward_scale; without them a reward is 1 for the right
-    answer and 0 for any other.
+    answer and 0 for any other, and has no noise of its own.
 
     The best observer is the regression oracle: `eta` is the least squares fit of the rewards on y
     over the whole table, the noise averaged over exactly. No constant is fitted, as in the model.
@@ -55,11 +54,7 @@ class DatasetWorld(World):
         sensing_scale: float = 0.1,
         reward_scale: float = 1.0,
     ) -> None:
-        if not isinstance(data, Dataset):
-            raise InvalidValue(
-                f"data must be a Dataset, such as Dataset(features=..., labels=...) or "
-                f"datasets.load('wine').prepared(), got {type(data).__name__}"
-            )
+        check_table(data)
         context_dim, n_arms = data.features.shape[1], len(data.classes)
         lens = checks.floats("sensing", sensing)
         if lens.ndim != 2 or lens.shape[1] != context_dim or not len(lens):
@@ -125,12 +120,6 @@ class DatasetWorld(World):
         own = 0.0 if self.parameters is None else self.reward_scale**2
         return float(np.sqrt((missed + noise).max() + own))
 
-    @cached_property
-    def oracle_accuracy(self) -> float:
-        """The share of rows for which the oracle, without sensing noise, gives the right answer."""
-        chosen = (self.sensed @ self.eta.T).argmax(axis=1)
-        return float((chosen == self.data.labels).mean())
-
     def rounds(self, n: int, seed: Seed | Streams = None) -> Rounds:
         """The next n patients of some streams, or the first n of a seed."""
         n, source = checks.whole("n", n, least=0), streams(seed)
@@ -168,6 +157,15 @@ class DatasetWorld(World):
         return f"DatasetWorld({self.data!r}, dim={self.dim}, noise_scale={self.noise_scale:.3g})"
 
 
+def check_table(data: object) -> None:
+    """Refuse what is not a `Dataset`."""
+    if not isinstance(data, Dataset):
+        raise InvalidValue(
+            f"data must be a Dataset, such as Dataset(features=..., labels=...) or "
+            f"datasets.load('wine').prepared(), got {type(data).__name__}"
+        )
+
+
 def described(data: Dataset) -> dict[str, Any]:
     """What tells a table from others."""
     rows, context_dim = data.features.shape
@@ -178,8 +176,3 @@ def described(data: Dataset) -> dict[str, Any]:
         "classes": [str(name) for name in data.classes],
         "sha256": digest(data.features, data.labels),
     }
-
-
-def digest(*arrays: np.ndarray[Any, Any]) -> str:
-    """What tells these arrays from others."""
-    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()

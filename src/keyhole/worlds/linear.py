@@ -5,7 +5,6 @@ r_i = x_i' mu_i + e_i, and of x_i only y_i = A x_i + xi_i is seen.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -22,7 +21,7 @@ from keyhole.seeds import Seed, Streams, streams
 from keyhole.worlds import drawing
 from keyhole.worlds.covariance import covariance, frozen, root, whitening
 from keyhole.worlds.distributions import Name, draw_of, is_subgaussian
-from keyhole.worlds.rounds import Floats, Rounds, World
+from keyhole.worlds.rounds import Floats, Rounds, World, digest
 
 # How many rounds an estimate is made from where no closed form is known.
 TRIALS = 100_000
@@ -277,10 +276,14 @@ class LinearWorld(World):
         """Its sizes and settings, and a digest of its arrays."""
         settings = {f.name: getattr(self, f.name) for f in fields(self)}
         arrays = {k: v for k, v in settings.items() if isinstance(v, np.ndarray)}
-        digest = hashlib.sha256(b"".join(arrays[name].tobytes() for name in sorted(arrays)))
         plain = {k: v for k, v in settings.items() if k not in arrays}
         sizes = {"context_dim": self.context_dim}
-        return {**super().describe(), **sizes, **plain, "sha256": digest.hexdigest()}
+        return {
+            **super().describe(),
+            **sizes,
+            **plain,
+            "sha256": digest(*(arrays[name] for name in sorted(arrays))),
+        }
 
     def __repr__(self) -> str:
         shared = ", shared context" if self.shared_context else ""

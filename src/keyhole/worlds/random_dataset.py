@@ -13,8 +13,8 @@ from keyhole.errors import InvalidValue, MissingExtra
 from keyhole.seeds import Seed, Streams, streams
 from keyhole.tables import Dataset
 from keyhole.worlds.covariance import frozen
-from keyhole.worlds.dataset import DatasetWorld, described
-from keyhole.worlds.rounds import Floats
+from keyhole.worlds.dataset import DatasetWorld, check_table, described
+from keyhole.worlds.rounds import Floats, digest
 
 Rewards = Literal["logistic", "linear"]
 Sensing = Literal["bernoulli", "coordinates"]
@@ -44,18 +44,15 @@ class RandomDatasetWorld:
     reward_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        # A world of it, with one observation, checks all that worlds check.
-        DatasetWorld(
-            self.data,
-            sensing=np.ones((1, np.shape(getattr(self.data, "features", [[]]))[1])),
-            sensing_scale=self.sensing_scale,
-            reward_scale=self.reward_scale,
-        )
+        check_table(self.data)
+        for name in ("sensing_scale", "reward_scale"):
+            object.__setattr__(self, name, checks.number(name, getattr(self, name), least=0.0))
         for name, kinds in {"rewards": get_args(Rewards), "sensing": get_args(Sensing)}.items():
             if (given := getattr(self, name)) not in kinds:
                 raise InvalidValue(f"{name} must be {' or '.join(map(repr, kinds))}, got {given!r}")
-        most = self.data.features.shape[1] if self.sensing == "coordinates" else 10**6
-        dim = checks.whole("observation_dim", self.observation_dim, most=most)
+        dim = checks.whole("observation_dim", self.observation_dim)
+        if self.sensing == "coordinates":
+            checks.whole("observation_dim", dim, most=self.data.features.shape[1])
         object.__setattr__(self, "observation_dim", dim)
 
     @property
@@ -89,9 +86,11 @@ class RandomDatasetWorld:
         )
 
     def describe(self) -> dict[str, Any]:
-        """The settings of the recipe, and what tells its table from others."""
+        """The settings of the recipe, and what tells its table and its fit from others."""
         names = ("observation_dim", "rewards", "sensing", "sensing_scale", "reward_scale")
         settings = {name: getattr(self, name) for name in names}
+        if self.parameters is not None:
+            settings["parameters_sha256"] = digest(self.parameters)
         return {"kind": type(self).__name__, **settings, "data": described(self.data)}
 
 

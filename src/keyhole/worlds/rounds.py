@@ -66,5 +66,10 @@ class World(ABC):
             "n_arms": self.n_arms,
             "dim": self.dim,
             "noise_scale": float(self.noise_scale),
-            "eta_sha256": hashlib.sha256(np.ascontiguousarray(self.eta).tobytes()).hexdigest(),
+            "eta_sha256": digest(self.eta),
         }
+
+
+def digest(*arrays: NDArray[Any]) -> str:
+    """What tells these arrays from others."""
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()

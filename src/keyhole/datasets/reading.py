@@ -1,0 +1,66 @@
+"""Reading a table from a CSV file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from keyhole.datasets.catalogue import Source
+from keyhole.errors import FileError
+from keyhole.tables import Dataset
+
+
+def cache_folder() -> Path:
+    """Where downloaded data sets are kept: a folder in that of scikit-learn's own."""
+    return Path(os.environ.get("SCIKIT_LEARN_DATA", Path.home() / "scikit_learn_data")) / "keyhole"
+
+
+def read_csv(
+    path: str | os.PathLike[str], *, label: str | None = None, source: Source | None = None
+) -> Dataset:
+    """A table with a header, of numbers but for the column of labels (by default the last)."""
+    try:
+        frame = pd.read_csv(path, skipinitialspace=True)
+    except FileNotFoundError:
+        raise FileError(f"there is no file {path}") from None
+    except (ValueError, OSError) as reason:  # pandas' own errors are ValueErrors
+        raise FileError(f"{path} cannot be read as CSV: {reason}") from None
+    name = Path(path).stem if source is None else source.name
+    return from_frame(frame, label, name, path, drop=() if source is None else source.drop)
+
+
+def from_frame(
+    frame: pd.DataFrame,
+    label: str | None,
+    name: str,
+    origin: object,
+    *,
+    drop: tuple[str, ...] = (),
+) -> Dataset:
+    """A data frame as a data set."""
+    label = str(frame.columns[-1]) if label is None and len(frame.columns) else label
+    if label not in frame.columns or len(frame.columns) < 2:
+        raise FileError(
+            f"{origin} has no column of labels {label!r} beside features; "
+            f"its columns are {', '.join(map(str, frame.columns))}"
+        )
+    if frame.empty:
+        raise FileError(f"{origin} has no rows")
+    features = frame.drop(columns=[label, *(c for c in drop if c in frame.columns)])
+    for column in features.columns:
+        if not pd.api.types.is_numeric_dtype(features[column]):
+            raise FileError(f"{origin}: column {column!r} must be numbers; drop or encode it first")
+    for column in frame.columns:
+        if missing := int(frame[column].isna().sum()):
+            raise FileError(
+                f"{origin}: column {column!r} lacks {missing} values; fill or drop them"
+            )
+    return Dataset(
+        features=features.to_numpy(dtype=np.float64),
+        labels=frame[label].to_numpy(),
+        name=name,
+        feature_names=tuple(map(str, features.columns)),
+    )
