@@ -234,7 +234,7 @@ def test_data_check(data_dir: Path, tmp_path: Path) -> None:
 
 
 def test_brackets_in_a_path_are_no_markup(tmp_path: Path) -> None:
-    (tmp_path / "[/x]").mkdir()
+    (tmp_path / "[/x]").mkdir(parents=True)
     (tmp_path / "[/x]").joinpath("eeg-eye-state.csv").write_text("V1,Class\n1,1\n2,2\n")
     result = keyhole("data", "check", "--data-dir", "[/x]")
     assert result.exit_code == 1
@@ -302,6 +302,63 @@ def test_reproduce_on_a_dask_cluster(tmp_path: Path) -> None:
     assert "workers of its own" in fails(
         "reproduce", "fig2", *TINY, "--scheduler", "tcp://x:1", "--workers", "2"
     )
+
+
+# -- theory and audit -----------------------------------------------------------------------------
+
+
+def test_theory_prints_constants_bounds_and_a_plan() -> None:
+    words = ("theory", "--arms", "3", "--context-dim", "4", "--observation-dim", "2", "--seed", "1")
+    given = json.loads(keyhole(*words, "--error", "0.2", "--arm", "2", "--json").stdout)
+    world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=2, seed=1)
+    constants = kh.theory.instance(world)
+    promises = kh.theory.Promises(constants, horizon=10_000)
+    assert given["constants"]["kappa"]["value"] == constants.kappa.value
+    assert given["bounds"]["theorem_2"]["value"] == float(promises.bound("theorem_2"))
+    assert given["bounds"]["tau_2"]["value"] == promises.tau(1)
+    assert given["plan"]["by_the_bound"] == promises.rounds_until(1, 0.2)
+    # Half the error takes four times as long.
+    again = json.loads(keyhole(*words, "--error", "0.1", "--arm", "2", "--json").stdout)
+    assert again["plan"]["by_simulation"] == pytest.approx(4 * given["plan"]["by_simulation"])
+    shown = keyhole(*words, "--error", "0.2").stdout
+    assert "exact" in shown
+    assert "Arm 1 is known to within 0.2" in shown
+
+
+def test_theory_takes_the_world_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        "[world]\nn_arms = 2\ncontext_dim = 3\nobservation_dim = 3\nsensing_scale = 0.0"
+    )
+    given = json.loads(keyhole("theory", "--config", "study.toml", "--json").stdout)
+    assert given["constants"]["lambda_m"]["value"] == 0.0
+    assert given["bounds"]["theorem_2"]["value"] is None  # infinite: nothing is promised
+    assert "give no flags" in fails("theory", "--config", "study.toml", "--arms", "3")
+    (tmp_path / "study.toml").write_text('[world]\ndata = "wine"')
+    assert "linear worlds" in fails("theory", "--config", "study.toml")
+    assert "there is no arm 4" in fails("theory", "--arm", "4")
+    assert "delta must be above 0" in fails("theory", "--delta", "0")
+
+
+def test_the_audit_is_a_table_and_a_page(tmp_path: Path) -> None:
+    words = ("audit", "--horizon", "600", "--replications", "16", "--out", "out", "--seed", "1")
+    result = keyhole(*words)
+    assert result.exit_code == 0, result.output
+    assert "as it must" in result.stdout
+    page = (tmp_path / "out" / "audit.html").read_text()
+    assert "lem:subg" in page
+    assert page.count("fails, as it must") == 3
+    given = json.loads(keyhole(*words, "--no-controls", "--json").stdout)
+    assert len(given) == 12
+    assert all(one["as_expected"] for one in given)
+
+
+def test_an_audit_that_fails_says_so_with_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    from keyhole.audit import claims
+
+    bad = claims.Finding("made up", "lem:none", "two is one", False, "it is not")
+    monkeypatch.setattr(claims, "CLAIMS", (lambda _: bad,))
+    words = ("audit", "--horizon", "100", "--replications", "4", "--no-controls")
+    assert keyhole(*words).exit_code == 1
 
 
 # -- in a real terminal ---------------------------------------------------------------------------

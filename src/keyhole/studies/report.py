@@ -10,11 +10,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from keyhole.audit import Finding, Scope
 from keyhole.files import replacing
 from keyhole.studies.running import manifest
 from keyhole.studies.study import Study
 
-PAGE = "index.html"
+PAGE, AUDIT_PAGE = "index.html", "audit.html"
 
 
 def write(out: Path, studies: list[Study], left_out: dict[str, str]) -> Path:
@@ -23,23 +24,36 @@ def write(out: Path, studies: list[Study], left_out: dict[str, str]) -> Path:
     for made in found:
         made["figure"] = _embedded(out / made["study"] / "figure.svg")
     titles = {study.name: study.title for study in studies}
+    return _rendered(
+        out / PAGE,
+        "report.html.j2",
+        studies=found,
+        left_out=_missing(left_out, found),
+        titles=titles,
+        audited=(out / AUDIT_PAGE).exists(),
+    )
+
+
+def write_audit(out: Path, scope: Scope, findings: list[Finding]) -> Path:
+    """Write the page of an audit, which the page of the studies links to."""
+    return _rendered(out / AUDIT_PAGE, "audit.html.j2", scope=scope, findings=findings)
+
+
+def _rendered(path: Path, template: str, **given: Any) -> Path:
     pages = Environment(
         loader=PackageLoader("keyhole.studies", "."), autoescape=True, undefined=StrictUndefined
     )
     pages.filters["formulas"] = formulas
-    text = pages.get_template("report.html.j2").render(
-        studies=found, left_out=_missing(left_out, found), titles=titles
-    )
-    with replacing(out / PAGE) as file:
-        file.write(text.encode())
-    return out / PAGE
+    with replacing(path) as file:
+        file.write(pages.get_template(template).render(**given).encode())
+    return path
 
 
 def formulas(text: str) -> Markup:
     """Plain text as HTML, with powers raised and the indices of d, p and x lowered."""
     escaped = str(escape(text))
     raised = re.sub(r"\^(\d+)", r"<sup>\1</sup>", escaped)
-    return Markup(re.sub(r"\b([dpx])_([xyi])\b", r"<i>\1</i><sub>\2</sub>", raised))
+    return Markup(re.sub(r"\b([dpnx])_([xyi])\b", r"<i>\1</i><sub>\2</sub>", raised))
 
 
 def _missing(left_out: dict[str, str], found: list[dict[str, Any]]) -> dict[str, str]:

@@ -2,5 +2,6 @@
 
 from keyhole.theory import bounds
 from keyhole.theory.constants import Constant, Instance, instance
+from keyhole.theory.promises import Promise, Promises
 
-__all__ = ["Constant", "Instance", "bounds", "instance"]
+__all__ = ["Constant", "Instance", "Promise", "Promises", "bounds", "instance"]

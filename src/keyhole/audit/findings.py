@@ -1,0 +1,85 @@
+"""What an audit finds of one claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+# How many standard errors contradict a claim.
+SURE = 3.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim held against a simulation.
+
+    expected is False for a negative control: a claim outside its assumptions, which must fail if
+    the audit can tell right from wrong.
+    """
+
+    name: str
+    label: str
+    claim: str
+    holds: bool
+    evidence: str
+    expected: bool = True
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the theory is borne out, or a control has failed as it should."""
+        return self.holds == self.expected
+
+
+class Share(NamedTuple):
+    """How often something was so, with its standard error."""
+
+    value: float
+    error: float
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.1%} ± {self.error:.1%} of {self.size}"
+
+    def at_least(self, level: float) -> bool:
+        """Whether this does not contradict a probability of at least `level`."""
+        # By the claimed probability's own error: a share of 1 would else have none.
+        return bool(self.value >= level - SURE * np.sqrt(level * (1.0 - level) / self.size))
+
+
+def share(hits: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Share:
+    """The share of hits."""
+    value = float(hits.mean())
+    return Share(value, float(np.sqrt(value * (1.0 - value) / hits.size)), hits.size)
+
+
+class Slope(NamedTuple):
+    """The exponent of a power of t, with its standard error over replications."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:+.2f} ± {self.error:.2f}"
+
+
+def exponent(curves: xr.DataArray, draws: int = 400) -> Slope:
+    """The exponent b of c t^b through the mean of curves (replication, time), from T/10 to T.
+
+    By least squares on logarithms at times that are evenly spaced there; its error by resampling
+    replications.
+    """
+    times = np.geomspace(float(curves.time[-1]) / 10.0, float(curves.time[-1]), 12)
+    late = curves.sel(time=times, method="nearest").transpose("replication", "time")
+    x = np.log(late.time.values.astype(float))
+    x -= x.mean()
+    values, rng = late.values, np.random.default_rng(0)
+    picks = rng.integers(len(values), size=(draws, len(values)))
+    # A probability that was never seen counts as half a sighting in all replications.
+    least = 0.5 / len(values) / float(np.diff(late.time.values).max(initial=1))
+    logs = np.log(np.maximum(values[picks].mean(axis=1), least))
+    slopes = logs @ x / (x @ x)
+    own = np.log(np.maximum(values.mean(axis=0), least)) @ x / (x @ x)
+    return Slope(float(own), float(slopes.std(ddof=1)))

@@ -1,0 +1,81 @@
+"""`keyhole audit`: each claim of the paper against simulation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from keyhole.cli.console import as_json, clean, err, out
+from keyhole.cli.data import Json
+from keyhole.cli.worlds import Arms, Config, ContextDim, Delta, ObservationDim, Seed, linear_world
+
+if TYPE_CHECKING:
+    from keyhole.audit import Finding
+
+EXAMPLES = """
+Examples:
+
+[bold]keyhole audit[/]   a small world, where every claim can be measured, in half a minute
+
+[bold]keyhole audit --arms 5 --observation-dim 2 --horizon 20000 --replications 100[/]   harder
+
+[bold]keyhole audit --config study.toml --json[/]   a world of yours, for machines
+"""
+
+
+@clean
+def audit(
+    arms: Arms = None,
+    context_dim: ContextDim = None,
+    observation_dim: ObservationDim = None,
+    config: Config = None,
+    horizon: Annotated[int, typer.Option(min=100, help="Rounds.")] = 4000,
+    replications: Annotated[int, typer.Option(min=4, help="Replications.")] = 40,
+    delta: Delta = 0.1,
+    controls: Annotated[bool, typer.Option(help="Also claims that must fail.")] = True,
+    seed: Seed = 1,
+    out_dir: Annotated[Path, typer.Option("--out", help="Where to write the page.")] = Path(
+        "keyhole-report"
+    ),
+    json: Json = False,
+) -> None:
+    """Hold each claim of the paper against simulation, and write a page about it.
+
+    Controls are claims outside their assumptions: they must fail.
+
+    Exits with 1 if a claim fails, or a control does not.
+    """
+    from keyhole.audit import Scope
+    from keyhole.audit import audit as run
+    from keyhole.studies import report
+
+    world = linear_world(arms, context_dim, observation_dim, config, seed)
+    scope = Scope(world=world, horizon=horizon, replications=replications, delta=delta, seed=seed)
+    findings = []
+    with err().status("auditing") as status:
+        for found in run(scope, with_controls=controls):
+            findings.append(found)
+            status.update(f"auditing: {len(findings)} claims done, the last {found.name}")
+    out_dir.mkdir(parents=True, exist_ok=True)
+    page = report.write_audit(out_dir, scope, findings)
+    if json:
+        as_json([{**asdict(one), "as_expected": one.as_expected} for one in findings])
+    else:
+        _show(findings)
+        out().print(f"\n{page}", soft_wrap=True, markup=False)
+    if not all(one.as_expected for one in findings):
+        raise typer.Exit(1)
+
+
+def _show(findings: list[Finding]) -> None:
+    table = Table("", "claim", "label", "what was seen", show_lines=True)
+    for one in findings:
+        verdict = "holds" if one.holds else "fails"
+        colour = "green" if one.as_expected else "bold red"
+        said = f"[{colour}]{verdict}[/]" + ("" if one.expected else "\n[dim]as it must[/]")
+        table.add_row(said, f"[bold]{one.name}[/]\n{one.claim}", one.label, one.evidence)
+    out().print(table)

@@ -1,0 +1,47 @@
+"""A linear world by flags or a TOML file, for the commands that are about one world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from keyhole.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from keyhole.worlds import LinearWorld
+
+Arms = Annotated[int | None, typer.Option(min=1, help="Number of arms.  [default: 3]")]
+ContextDim = Annotated[
+    int | None, typer.Option(min=1, help="Length of the hidden context.  [default: 4]")
+]
+ObservationDim = Annotated[
+    int | None, typer.Option(min=1, help="Length of what is seen.  [default: 4]")
+]
+Config = Annotated[Path | None, typer.Option(help="A TOML file whose \\[world] is taken.")]
+Seed = Annotated[int, typer.Option(min=0, help="All randomness follows from it.")]
+Delta = Annotated[float, typer.Option(help="The probability of failure that is allowed.")]
+
+
+def linear_world(
+    arms: int | None,
+    context_dim: int | None,
+    observation_dim: int | None,
+    config: Path | None,
+    seed: int,
+) -> LinearWorld:
+    """One world of these sizes, or of a file."""
+    from keyhole.cli import recipes
+    from keyhole.worlds import LinearWorld
+
+    sizes = {"n_arms": arms, "context_dim": context_dim, "observation_dim": observation_dim}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    if config is not None and given:
+        raise InvalidValue("--config describes the world: give no flags for it")
+    usual = {"n_arms": 3, "context_dim": 4, "observation_dim": 4}
+    described = {**usual, **given} if config is None else recipes.from_file(config).described
+    world = recipes.Recipe({**described, "fixed": True}, [], {}).world(seed, None)
+    if not isinstance(world, LinearWorld):
+        raise InvalidValue("the theory is about linear worlds, not about data sets")
+    return world

@@ -1,0 +1,104 @@
+"""What the theory promises of an instance, all bounds at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keyhole import checks
+from keyhole.theory import bounds
+from keyhole.theory.constants import Instance
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A bound at one horizon, its label in the paper and what it says."""
+
+    value: float
+    label: str
+    meaning: str
+
+
+class Promises:
+    """The bounds of an instance for a horizon, a probability of failure and a dispersion v (R).
+
+    >>> import keyhole as kh
+    >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=2, seed=1)
+    >>> promises = kh.theory.Promises(kh.theory.instance(world), horizon=10_000)
+    >>> promises.length < 100 < promises.nu_1        # lengths are modest, minimum times are not
+    True
+    """
+
+    def __init__(
+        self, instance: Instance, *, horizon: int, delta: float = 0.05, v: float | None = None
+    ) -> None:
+        self.instance = instance
+        self.horizon = checks.whole("horizon", horizon, least=2)
+        self.delta = checks.number("delta", delta, above=0.0, most=0.999)
+        self.v = instance.r.value if v is None else checks.positive("v", v)
+        sizes = {"n_arms": instance.n_arms, "dim": instance.dim}
+        self.length = float(
+            bounds.length(horizon=horizon, c_y=instance.c_y.value, delta=self.delta, **sizes)
+        )
+        self._given: dict[str, Any] = {
+            **sizes,
+            "horizon": self.horizon,
+            "delta": self.delta,
+            "length": self.length,
+            "v": self.v,
+            **{
+                name: getattr(instance, name).value
+                for name in ("p_min", "kappa", "margin", "lambda_m", "c_eta", "c_y", "r")
+            },
+        }
+
+    def bound(self, name: str, **more: Any) -> Any:
+        """A function of `bounds` by name, at this instance; t, n or p may be given besides."""
+        function = getattr(bounds, name)
+        code = function.__code__
+        wanted = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        given = {**self._given, **more}
+        with np.errstate(invalid="ignore", over="ignore"):
+            return function(**{argument: given[argument] for argument in wanted})
+
+    @property
+    def nu_1(self) -> float:
+        """Pulls from which eigenvalues of B are known to grow."""
+        return float(self.bound("nu_1"))
+
+    def tau(self, arm: int) -> float:
+        """The round from which theorem 1 holds of an arm (0, 1, ...)."""
+        return float(self.bound("tau", p=self.instance.p[arm].value))
+
+    def rounds_until(self, arm: int, error: float) -> float:
+        """The round from which theorem 1 puts an arm's estimation error below a number."""
+        error = checks.positive("error", error)
+        whole = float(self.bound("theorem_1", t=1.0, p=self.instance.p[arm].value))
+        return max(self.tau(arm), (whole / error) ** 2)
+
+    @property
+    def named(self) -> dict[str, Promise]:
+        """Every bound that needs no arm and no round, at the end of the horizon."""
+        at_end = {"t": float(self.horizon), "n": float(self.horizon)}
+        return {
+            name: Promise(float(self.bound(name, **at_end)), label, meaning)
+            for name, (label, meaning) in MEANINGS.items()
+        }
+
+
+MEANINGS = {
+    "truncation": ("lem:tr", "no entry of any observation is larger"),
+    "length": ("eq:ybnd", "no observation is longer"),
+    "confidence_radius": ("lem:subg", "radius of the ellipsoid after as many pulls as rounds"),
+    "nu_1": ("lem:eig", "pulls from which B's eigenvalues are known to grow"),
+    "nu_2": ("lem:term1", "pulls from which an arm is not mistaken"),
+    "ell": ("lem:ni", "pulls that other arms may take from a clearly best one"),
+    "h": ("eq:h", "estimation error times the root of the pulls"),
+    "g_1": ("eq:g1", "errors of two samples times the root of the rounds"),
+    "c_m": ("eq:cm", "the constant of a suboptimal pull"),
+    "suboptimal_probability": ("thm:reg2", "probability of a suboptimal pull in the last round"),
+    "theorem_2": ("thm:reg2", "regret of Algorithm 1"),
+    "shared_theorem": ("thm:reg1", "regret of Algorithm 2, if all arms share a parameter"),
+}

@@ -1,0 +1,135 @@
+"""The audit's verdicts where the answer is known, and the controls that must fail."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import keyhole as kh
+from keyhole.audit import Finding, Scope, audit, claims, findings, tracing
+
+WORLD = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=4, seed=1)
+SMALL: dict[str, Any] = {"horizon": 600, "replications": 16}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Finding]:
+    return {one.name: one for one in audit(Scope(world=WORLD, **SMALL))}
+
+
+def test_every_claim_is_borne_out_and_every_control_fails(found: dict[str, Finding]) -> None:
+    assert [one.name for one in found.values() if not one.as_expected] == []
+    controls = [name for name, one in found.items() if not one.expected]
+    assert controls == ["control: Greedy", "control: v = R / 100", "control: heavy tails"]
+    assert not any(found[name].holds for name in controls)
+
+
+def test_every_claim_of_the_paper_is_there(found: dict[str, Finding]) -> None:
+    for label in ("lem:tr", "lem:subg", "lem:eig", "lem:ni", "thm:eta2", "thm:reg2", "thm:reg1"):
+        assert any(one.label == label for one in found.values())
+    assert sum(name.startswith("shared: ") for name in found) == 5
+
+
+# -- the same claims, broken on purpose ------------------------------------------------------------
+
+
+def test_an_ellipsoid_of_half_the_noise_does_not_cover() -> None:
+    """Radii for a noise a tenth of what it is: lem:subg's assumption broken, and found out."""
+    scope = Scope(world=WORLD, **SMALL)
+    honest = scope.traced
+    shrunk = honest._replace(reach=honest.reach * 10)
+    broken = replace(scope)
+    vars(broken)["traced"] = shrunk
+    assert claims.ellipsoid(scope).holds
+    assert not claims.ellipsoid(broken).holds
+
+
+def test_eigenvalues_that_do_not_grow_are_found_out() -> None:
+    """A direction that is never seen: sensing noise is there on paper, not in what is played."""
+    scope = Scope(world=WORLD, **SMALL)
+    late = scope.traced.late.copy()
+    late[0, 0] = 1e9  # beyond nu_1
+    broken = replace(scope)
+    vars(broken)["traced"] = scope.traced._replace(late=late)
+    assert claims.eigenvalues(scope).holds
+    assert not claims.eigenvalues(broken).holds
+
+
+def test_a_policy_that_learns_nothing_is_found_out() -> None:
+    """Uniform choice: regret and suboptimal pulls do not fall, though estimation does."""
+    scope = Scope(world=WORLD, **SMALL)
+    broken = replace(scope)
+    vars(broken)["told"] = scope.runs(kh.Uniform())
+    assert claims.estimation(broken).holds
+    assert not claims.suboptimal(broken).holds
+    assert not claims.regret(broken).holds
+
+
+def test_thompson_sampling_passes_where_the_controls_fail() -> None:
+    """The crowd that Greedy loses arms of is not too hard: with v = R every arm is kept."""
+    crowd = kh.LinearWorld.random(n_arms=20, context_dim=10, observation_dim=10, seed=1)
+    scope = Scope(world=crowd, horizon=4000, replications=8)
+    assert claims.pulls(scope).holds
+    assert not claims._pulls(scope, scope.runs(kh.Greedy()), "greedy").holds
+
+
+# -- the measuring -------------------------------------------------------------------------------
+
+
+def test_the_trace_sees_what_a_posterior_says() -> None:
+    """One arm, ten rounds: distances and eigenvalues against NumPy on the whole matrices."""
+    world = kh.LinearWorld.random(n_arms=1, context_dim=3, observation_dim=3, seed=2)
+    seen = tracing.trace(
+        world, kh.Greedy(), horizon=10, replications=1, seed=5, length=9.0, delta=0.1
+    )
+    rounds = world.rounds(10, kh.Streams(np.random.SeedSequence(5, spawn_key=(0,))))
+    posterior = kh.Posterior(n_parameters=1, dim=3)
+    reach, late = 0.0, 0
+    for n in range(1, 11):
+        y = rounds.observations[n - 1, 0]
+        posterior.learn(0, y, float(rounds.rewards[n - 1, 0]))
+        miss = posterior.mean[0] - world.eta[0]
+        radius = kh.theory.bounds.confidence_radius(
+            n, dim=3, r=world.noise_scale, c_eta=float(np.linalg.norm(world.eta)), length=9.0,
+            delta=0.1,
+        )  # fmt: skip
+        reach = max(reach, float(np.sqrt(miss @ posterior.precision[0] @ miss) / radius))
+        if np.linalg.eigvalsh(np.linalg.inv(posterior.precision[0])).max() > 2.0 / n:
+            late = n
+    assert seen.reach[0, 0] == pytest.approx(reach)
+    assert seen.late[0, 0] == late
+    assert seen.largest[0] == np.abs(rounds.observations).max()
+
+
+@pytest.mark.parametrize("power", [-1.0, -0.5, 0.0, 0.3])
+def test_exponents(power: float) -> None:
+    time = np.unique(np.geomspace(1, 10_000, 80).astype(int))
+    factors = np.random.default_rng(1).lognormal(sigma=0.1, size=50)
+    curves = xr.DataArray(
+        np.outer(factors, time**power), dims=("replication", "time"), coords={"time": time}
+    )
+    slope = findings.exponent(curves)
+    assert slope.value == pytest.approx(power, abs=1e-6)
+    assert slope.error < 1e-6  # a common factor does not change a slope
+
+
+def test_shares_are_judged_by_the_claimed_probability() -> None:
+    assert findings.share(np.array([True] * 9 + [False])).at_least(0.9)
+    assert findings.share(np.array([True] * 40)).at_least(0.9)
+    assert not findings.share(np.array([True] * 20 + [False] * 20)).at_least(0.9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"world": "small"}, "of a LinearWorld, got str"),
+        ({"horizon": 10}, "horizon"),
+        ({"replications": 1}, "replications"),
+        ({"delta": 0.0}, "delta"),
+    ],
+)
+def test_nonsense(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(kh.InvalidValue, match=message):
+        Scope(**{"world": WORLD, **settings})
