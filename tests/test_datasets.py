@@ -124,6 +124,7 @@ def test_a_folder_by_environment(data_dir: Path, monkeypatch: pytest.MonkeyPatch
         (lambda frame: frame.assign(AC=frame.AC.mask(frame.AC == 0)), "column 'AC' lacks"),
         (lambda frame: frame.rename(columns={"NSP": "label"}), "no column of labels 'NSP'"),
         (lambda frame: frame.iloc[:0], "no rows"),
+        (lambda frame: frame[frame.NSP == 1], r"1,655 rows\): labels must be of two classes"),
     ],
 )
 def test_a_wrong_file_is_told_from_the_right_one(

@@ -122,7 +122,8 @@ def dressed(axes: Axes, ylabel: str, title: str) -> None:
     axes.grid(visible=True, color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
-    axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.10g}")
+    if axes.get_ylim()[1] >= 1000:
+        axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.10g}")
 
 
 def _with_legend(figure: Figure, axes: Axes) -> None:

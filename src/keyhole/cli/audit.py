@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from keyhole.cli.console import as_json, clean, err, out
+from keyhole.cli.console import as_json, clean, err, out, writable
 from keyhole.cli.data import Json
 from keyhole.cli.worlds import Arms, Config, ContextDim, Delta, ObservationDim, Seed, linear_world
 
@@ -53,6 +53,7 @@ def audit(
     from keyhole.audit import audit as run
     from keyhole.studies import report
 
+    writable(out_dir)
     world = linear_world(arms, context_dim, observation_dim, config, seed)
     scope = Scope(world=world, horizon=horizon, replications=replications, delta=delta, seed=seed)
     findings = []

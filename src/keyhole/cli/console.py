@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from keyhole.errors import KeyholeError
+from keyhole.errors import InvalidValue, KeyholeError
 
 INTERRUPTED = 130  # what shells call a command that Ctrl-C ended
 
@@ -27,6 +28,12 @@ def out() -> Console:
 def err() -> Console:
     """The console of progress and complaints, which leaves the results clean."""
     return Console(stderr=True, highlight=False)
+
+
+def writable(folder: Path) -> None:
+    """Refuse a file where a folder is to be written."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidValue(f"{folder} is a file: --out must be a folder")
 
 
 def as_json(value: Any) -> None:

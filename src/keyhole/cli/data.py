@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from keyhole.cli.console import as_json, clean, err, out
 from keyhole.errors import KeyholeError
@@ -66,10 +65,10 @@ def list_(data_dir: DataDir = None, json: Json = False) -> None:
     if json:
         as_json(rows)
         return
-    table = Table("name", "rows", "features", "classes", "what", "place", box=None, padding=(0, 1))
     for row in rows:
-        table.add_row(*(f"{v:,}" if isinstance(v, int) else escape(v) for v in row.values()))
-    out().print(table)
+        sizes = f"{row['rows']:,} rows, {row['features']} features, {row['classes']} classes"
+        out().print(f"[bold]{row['name']}[/]  {row['what']}")
+        out().print(f"  {sizes}; {escape(str(row['place']))}", soft_wrap=True)
 
 
 @app.command("fetch", epilog="Example:  keyhole data fetch eye_movements")

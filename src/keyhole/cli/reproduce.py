@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
-from keyhole.cli.console import as_json, clean, err, out
+from keyhole.cli.console import as_json, clean, err, out, writable
 from keyhole.cli.data import DataDir, Json
 from keyhole.errors import DataUnavailable, FileError, InvalidValue, MissingExtra
 
@@ -78,6 +78,7 @@ def reproduce(
     )
     jobs, left_out = _jobs(names or [], settings)
     manifests = []
+    writable(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
     with _executor(scheduler, workers) as executor, _bar(jobs) as (progress, advance):
         for place, job in enumerate(jobs, start=1):
@@ -99,8 +100,9 @@ def reproduce(
         as_json({"studies": manifests, "left_out": left_out, "report": str(page),
                  "seconds": round(seconds, 1)})  # fmt: skip
         return
-    for name, reason in left_out.items():
-        err().print(f"[yellow]left out[/] {name}: {escape(reason)}", soft_wrap=True)
+    for reason in dict.fromkeys(left_out.values()):
+        which = ", ".join(name for name, why in left_out.items() if why == reason)
+        err().print(f"[yellow]left out[/] {which}: {escape(reason)}", soft_wrap=True)
     count = "1 study" if len(manifests) == 1 else f"{len(manifests)} studies"
     out().print(f"\n{count} in {seconds:.0f} s: {page}", soft_wrap=True, markup=False)
 

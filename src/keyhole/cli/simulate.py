@@ -28,9 +28,9 @@ Examples:
 
 horizon = 5000
 
-\\[world]  kind = "linear", n_arms = 5, context_dim = 20, observation_dim = 10
+world = { n_arms = 5, context_dim = 20, observation_dim = 10 }
 
-\\[\\[policies]]  kind = "thompson", v = "told"
+policies = \\[{ kind = "thompson", v = 2.0 }, { kind = "greedy" }]
 
 Policies: thompson (v), greedy, linucb (alpha), epsilon-greedy (epsilon), uniform; each takes
 parameters=shared and prior_precision.

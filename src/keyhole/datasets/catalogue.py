@@ -113,14 +113,14 @@ CATALOGUE: dict[str, Source] = {
         ),
         Source(
             name="breast_cancer",
-            title="cells from breast tumours: malignant or benign (comes with scikit-learn)",
+            title="cells from breast tumours: malignant or benign",
             n_features=30,
             counts={0: 212, 1: 357},
             sha256="7260cc3338c72a4fadba8ccd777f624b486a2a6684e3983fc2a1da99e4bdc24e",
         ),
         Source(
             name="wine",
-            title="chemistry of wines of three growers (comes with scikit-learn)",
+            title="chemistry of wines of three growers",
             n_features=13,
             counts={0: 59, 1: 71, 2: 48},
             sha256="3732098d3f5112545b2dfaa24fffb1cef3f787c955fa8caacf0bdb03d32a1272",

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from keyhole.datasets.catalogue import Source
-from keyhole.errors import FileError
+from keyhole.errors import FileError, InvalidValue
 from keyhole.tables import Dataset
 
 
@@ -58,9 +58,12 @@ def from_frame(
             raise FileError(
                 f"{origin}: column {column!r} lacks {missing} values; fill or drop them"
             )
-    return Dataset(
-        features=features.to_numpy(dtype=np.float64),
-        labels=frame[label].to_numpy(),
-        name=name,
-        feature_names=tuple(map(str, features.columns)),
-    )
+    try:
+        return Dataset(
+            features=features.to_numpy(dtype=np.float64),
+            labels=frame[label].to_numpy(),
+            name=name,
+            feature_names=tuple(map(str, features.columns)),
+        )
+    except InvalidValue as reason:
+        raise FileError(f"{origin} ({len(frame):,} rows): {reason}") from None

@@ -108,11 +108,11 @@ def error_verdicts(table: xr.Dataset) -> list[Verdict]:
 
 FIG1 = Study(
     name="fig1",
-    title="Regret for 16 pairs of dimensions",
+    title="Regret for pairs of dimensions",
     claim="Regret grows no faster than (log t)^2, whatever the dimensions of context and "
     "observation.",
-    setting="5 arms; d_x and d_y in 10, 20, 40, 80; a new instance in each replication; Thompson "
-    "sampling with v = R.",
+    setting="5 arms; d_x and d_y in 10, 20, 40, 80 (in a quick look 10 and 40); a new instance in "
+    "each replication; Thompson sampling with v = R.",
     cells=regret_cells,
     curves=normalized_regret,
     figure=regret_figure,

@@ -78,6 +78,11 @@ def at_most(found: Estimate, limit: float = 0.0) -> bool:
     return found.mean <= limit + SURE * found.error
 
 
+def surely_below(found: Estimate, limit: float) -> bool:
+    """Whether a number is below `limit` beyond doubt."""
+    return found.mean + SURE * found.error <= limit
+
+
 def flattening(claim: str, rises: dict[str, Doublings]) -> Verdict:
     """The verdict that all of these curves flatten."""
     steepest = max(rises, key=lambda name: rises[name].last.mean)
@@ -128,5 +133,6 @@ def counted(claim: str, results: dict[str, bool], detail: str) -> Verdict:
     """One verdict on many cells: it holds if it does in all of them."""
     failing = [name for name, holds in results.items() if not holds]
     share = f"{len(results) - len(failing)} of {len(results)}"
-    but = f"; not for {'; '.join(failing)}" if failing else ""
+    few = "; ".join(failing[:4]) + (f" and {len(failing) - 4} more" if len(failing) > 4 else "")
+    but = f"; not for {few}" if failing else ""
     return Verdict(claim, not failing, f"holds for {share}{but}. {detail}")

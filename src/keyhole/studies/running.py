@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -21,6 +22,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from keyhole.errors import FileError
 from keyhole.files import replacing
 from keyhole.simulation import simulate, versions
 from keyhole.simulation.plan import Plan
@@ -67,6 +69,8 @@ def run(
     cell, whichever study it was for: all of them stay in the folder `cells`.
     """
     folder = out / job.study.name
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder} is a file: the study {job.study.name} needs a folder there")
     known = manifest(folder)
     if known is not None and known["key"] == job.key and _complete(folder):
         progress(job.rounds)
@@ -80,7 +84,8 @@ def run(
     (folder / "manifest.json").unlink(missing_ok=True)
     packed = {name: {"zlib": True, "complevel": 2} for name in table.data_vars}
     table.to_netcdf(folder / "data.nc", engine="h5netcdf", encoding=packed)
-    summary = summarize(job.study.curves(table)).to_dataframe().reset_index()
+    told = summarize(job.study.curves(table))
+    summary = (told if job.study.worst else told.drop_vars("worst")).to_dataframe().reset_index()
     summary.to_csv(folder / "data.csv", index=False, float_format="%.6g")
     with mpl.rc_context(STYLE):
         _draw(job.study.figure(table), folder)
@@ -165,18 +170,28 @@ def _simulated(
     workers: int | None,
     progress: Callable[[int], None],
 ) -> xr.Dataset:
-    return simulate(
-        cell.world,
-        cell.policies,
-        horizon=cell.horizon,
-        replications=cell.replications,
-        seed=cell.seed,
-        checkpoints=cell.checkpoints,
-        executor=executor,
-        workers=workers,
-        resume=out / "cells" / cell_key(cell),
-        progress=progress,
-    )
+    kept = out / "cells" / cell_key(cell)
+
+    def once() -> xr.Dataset:
+        return simulate(
+            cell.world,
+            cell.policies,
+            horizon=cell.horizon,
+            replications=cell.replications,
+            seed=cell.seed,
+            checkpoints=cell.checkpoints,
+            executor=executor,
+            workers=workers,
+            resume=kept,
+            progress=progress,
+        )
+
+    try:
+        return once()
+    except FileError:
+        # A damaged file in there is worth no more than the simulation that it saves.
+        shutil.rmtree(kept)
+        return once()
 
 
 def _draw(figure: Figure, folder: Path) -> None:
@@ -192,7 +207,7 @@ def _draw(figure: Figure, folder: Path) -> None:
 
 
 def _complete(folder: Path) -> bool:
-    return all((folder / file).exists() for file in FILES)
+    return all((folder / file).exists() and (folder / file).stat().st_size for file in FILES)
 
 
 def _digest(parts: list[Any]) -> str:

@@ -17,6 +17,7 @@ from keyhole.summary import over_log_squared
 from keyhole.worlds import World
 
 THOMPSON = "Thompson sampling"
+SYMBOLS = {"observation_dim": "d_y", "context_dim": "d_x", "n_arms": "N"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class Cell:
     checkpoints: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in self.where.items())
+        return ", ".join(f"{SYMBOLS.get(k, k)} = {value}" for k, value in self.where.items())
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Study:
     verdicts: Callable[[xr.Dataset], list[Verdict]]
     data: tuple[str, ...] = ()
     notes: str = ""
+    worst: bool = True  # whether the largest curve is the worst one
 
 
 def sized(settings: Settings, replications: int = 50) -> dict[str, Any]:
