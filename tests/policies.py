@@ -11,6 +11,9 @@ KINDS: list[tuple[type[kh.Policy], dict[str, Any]]] = [
     (kh.LinUCB, {"alpha": 0.8}),
     (kh.EpsilonGreedy, {"epsilon": 0.2}),
     (kh.Uniform, {}),
+    (kh.OFUL, {"r": 0.6, "c_eta": 0.5, "delta": 0.1}),
+    (kh.GreedyFirst, {"lambda_0": 0.3, "v": 0.7, "patience": 20}),
+    (kh.GreedyFirst, {"lambda_0": 1.5, "v": "learned"}),
 ]
 
 

@@ -392,6 +392,8 @@ def test_the_page_says_what_was_left_out(finished: Path, tmp_path: Path) -> None
 
 def test_formulas() -> None:
     assert report.formulas("(log t)^2 < d_x") == "(log t)<sup>2</sup> &lt; <i>d</i><sub>x</sub>"
+    assert report.formulas("lambda_m t^-1/2 beta") == "<i>λ</i><sub>m</sub> t<sup>-1/2</sup> beta"
+    assert report.formulas("(log t)^5.5") == "(log t)<sup>5.5</sup>"
 
 
 def test_every_study_says_what_it_is() -> None:

@@ -12,6 +12,7 @@ import keyhole as kh
 from keyhole.kernels import jit
 
 PUBLIC = [
+    "OFUL",
     "Bandit",
     "DataUnavailable",
     "Dataset",
@@ -21,6 +22,7 @@ PUBLIC = [
     "EpsilonGreedy",
     "FileError",
     "Greedy",
+    "GreedyFirst",
     "InvalidValue",
     "KeyholeError",
     "LinUCB",

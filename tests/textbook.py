@@ -62,6 +62,19 @@ class Textbook:
         v: Array = np.sqrt((1 - trust) * pooled + trust * own)
         return v
 
+    def diverse(self) -> bool:
+        """GreedyFirst's test, by the eigenvalues of the data themselves."""
+        prior, t = self.policy.prior_precision, sum(self.n)
+        least = min(np.linalg.eigvalsh(B - prior * np.eye(self.dim))[0] for B in self.B)
+        return bool(t < self.policy.patience or least >= self.policy.lambda_0 * t / 4)
+
+    def radius(self, i: int) -> float:
+        """OFUL's radius, with the determinant bounded by the trace."""
+        prior, d = self.policy.prior_precision, self.dim
+        grown = d * np.log(np.trace(self.B[i]) / d) - d * np.log(prior)
+        sure = 2 * np.log(1 / self.policy.delta)
+        return float(self.policy.r * np.sqrt(grown + sure) + np.sqrt(prior) * self.policy.c_eta)
+
     def scores(self, y: Array, normals: Array) -> tuple[Array, Array]:
         """Each arm's score and its scalar normal; y, normals: (n_arms, dim)."""
         score, z = np.zeros(self.n_arms), np.zeros(self.n_arms)
@@ -79,6 +92,11 @@ class Textbook:
                     v = v if learned is None else learned[i]
                     sample = mean + v * root @ normals[arm]
                     score[arm] = y[arm] @ sample
+                case kh.GreedyFirst(v=v):
+                    v = 0.0 if self.diverse() else v if learned is None else learned[i]
+                    score[arm] = y[arm] @ (mean + v * root @ normals[arm])
+                case kh.OFUL():
+                    score[arm] = y[arm] @ mean + self.radius(i) * width
                 case kh.LinUCB(alpha=alpha):
                     score[arm] = y[arm] @ mean + alpha * width
                 case _:

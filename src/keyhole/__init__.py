@@ -15,7 +15,16 @@ from keyhole.errors import (
     UnknownArm,
 )
 from keyhole.kernels import Rule
-from keyhole.policies import EpsilonGreedy, Greedy, LinUCB, Policy, ThompsonSampling, Uniform
+from keyhole.policies import (
+    OFUL,
+    EpsilonGreedy,
+    Greedy,
+    GreedyFirst,
+    LinUCB,
+    Policy,
+    ThompsonSampling,
+    Uniform,
+)
 from keyhole.posterior import Posterior
 from keyhole.seeds import Streams
 from keyhole.tables import Dataset
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "OFUL",
     "Bandit",
     "DataUnavailable",
     "Dataset",
@@ -44,6 +54,7 @@ __all__ = [
     "EpsilonGreedy",
     "FileError",
     "Greedy",
+    "GreedyFirst",
     "InvalidValue",
     "KeyholeError",
     "LinUCB",

@@ -98,18 +98,19 @@ class Posterior:
         weak prior at what all parameters together tell, and that one at the mean square of the
         rewards; 1 before any reward.
         """
-        return self.dispersions(kernels.Rule(learned=True))
+        return self.explorations(kernels.Rule(learned=True))[1]
 
-    def dispersions(self, rule: kernels.Rule) -> NDArray[np.float64]:
-        """The dispersion v of each parameter under a rule."""
-        result = np.empty(self.n_parameters)
-        kernels.dispersions(self.state, rule.plain(), result)
-        return result
+    def explorations(self, rule: kernels.Rule) -> tuple[Floats, Floats]:
+        """The optimism and the dispersion v of each parameter under a rule."""
+        optimism, dispersion = np.empty((2, self.n_parameters))
+        kernels.explorations(self.state, rule.plain(), optimism, dispersion)
+        return optimism, dispersion
 
     def scores(self, rule: kernels.Rule, owner: Ints, y: Floats) -> tuple[Floats, Floats]:
         """Location and scale of the score of each arm under a rule, as in `predict`."""
         mean, width = self.predict(owner, y)
-        return mean + rule.optimism * width, self.dispersions(rule)[owner] * width
+        optimism, dispersion = self.explorations(rule)
+        return mean + optimism[owner] * width, dispersion[owner] * width
 
     def predict(self, owner: Ints, y: Floats) -> tuple[Floats, Floats]:
         """Mean and width (y'Py)^1/2 of y'eta: (n, n_arms) each, arm k's parameter being owner[k].

@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 
 from keyhole import datasets
 from keyhole.errors import FileError, InvalidValue
-from keyhole.policies import EpsilonGreedy, Greedy, LinUCB, Policy, ThompsonSampling, Uniform
+from keyhole.policies import (
+    OFUL,
+    EpsilonGreedy,
+    Greedy,
+    GreedyFirst,
+    LinUCB,
+    Policy,
+    ThompsonSampling,
+    Uniform,
+)
 from keyhole.simulation import WorldRecipe
 from keyhole.worlds import RandomDatasetWorld, RandomLinearWorld, World
 
@@ -21,6 +30,8 @@ POLICIES: dict[str, type[Policy]] = {
     "linucb": LinUCB,
     "epsilon-greedy": EpsilonGreedy,
     "uniform": Uniform,
+    "oful": OFUL,
+    "greedy-first": GreedyFirst,
 }
 Made = TypeVar("Made")
 
@@ -115,8 +126,8 @@ def _policy(table: dict[str, Any]) -> Policy:
     if kind not in POLICIES:
         raise InvalidValue(f"there is no policy {kind!r}; there is {', '.join(POLICIES)}")
     # In a simulation the world's own scale is the natural one.
-    usual = {"v": "told"} if kind == "thompson" else {}
-    return _made(POLICIES[kind], {**usual, **table}, kind)
+    usual = {"thompson": {"v": "told"}, "greedy-first": {"v": "told"}, "oful": {"r": "told"}}
+    return _made(POLICIES[kind], {**usual.get(kind, {}), **table}, kind)
 
 
 def _made(kind: type[Made], settings: dict[str, Any], what: str) -> Made:

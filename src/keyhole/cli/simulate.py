@@ -32,8 +32,8 @@ world = { n_arms = 5, context_dim = 20, observation_dim = 10 }
 
 policies = \\[{ kind = "thompson", v = 2.0 }, { kind = "greedy" }]
 
-Policies: thompson (v), greedy, linucb (alpha), epsilon-greedy (epsilon), uniform; each takes
-parameters=shared and prior_precision.
+Policies: thompson (v), greedy, linucb (alpha), epsilon-greedy (epsilon), uniform, oful (r, c_eta,
+delta), greedy-first (lambda_0, v, patience); each takes parameters=shared and prior_precision.
 """
 
 

@@ -3,7 +3,7 @@
 The only place where numba is used. Callers use the names below; the rest is their machinery.
 """
 
-from keyhole.kernels.choosing import dispersions, select_rows
+from keyhole.kernels.choosing import explorations, select_rows
 from keyhole.kernels.learning import absorb_many, refresh, settle
 from keyhole.kernels.online import all_usable, choose, learn
 from keyhole.kernels.playing import Block, Record, play, trial
@@ -20,7 +20,7 @@ __all__ = [
     "absorb_many",
     "all_usable",
     "choose",
-    "dispersions",
+    "explorations",
     "learn",
     "play",
     "refresh",

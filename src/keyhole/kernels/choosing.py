@@ -77,12 +77,62 @@ def noise_scale(state: State, i: int, pooled: float) -> float:
     return math.sqrt(pooled + trust * (own - pooled))
 
 
+@part
+def optimism_of(state: State, rule: Rule, i: int) -> float:
+    """The optimism about parameter i: the rule's number, and a multiple of a confidence radius.
+
+    log det B - log det prior is at most d log(trace B / (d prior)): lem:subg with what was seen in
+    place of the bound L on what can be.
+    """
+    if rule.radius == 0.0:
+        return rule.optimism
+    dim = state.mean.shape[1]
+    trace = 0.0
+    for j in range(dim):
+        trace += state.precision[i, j, j]
+    seen = max(dim * math.log(trace / (dim * state.prior[i])), 0.0)
+    return rule.optimism + rule.radius * math.sqrt(seen + rule.level)
+
+
+@part
+def stays_greedy(state: State, rule: Rule) -> bool:
+    """Whether a rule that explores only if it must need not: all data are diverse enough.
+
+    The smallest eigenvalue of each parameter's sum of y y' is at least diversity times the number
+    of all rewards. Most often a bound or a diagonal entry of P decides it; where the eigenvalue
+    itself has to, it becomes the bound, so that it is not needed again for a while.
+    """
+    if rule.diversity == 0.0:
+        return False
+    total = 0.0
+    for i in range(state.n.size):
+        total += state.n[i]
+    if total < rule.patience:
+        return True
+    for i in range(state.n.size):
+        limit = 1.0 / (state.prior[i] + rule.diversity * total)
+        if state.bound[i] <= limit:
+            continue
+        for j in range(state.mean.shape[1]):
+            if state.covariance[i, j, j] > limit:
+                return False
+        largest = float(np.linalg.eigvalsh(state.covariance[i])[-1])
+        state.bound[i] = min(state.bound[i], largest * SLACK)
+        if largest > limit:
+            return False
+    return True
+
+
 @kernel
-def dispersions(state: State, rule: Rule, out: Floats) -> None:
-    """The dispersion of each parameter: the rule's number, or what was learned."""
+def explorations(state: State, rule: Rule, optimism: Floats, dispersion: Floats) -> None:
+    """The optimism and the dispersion of each parameter, as the next choice will use them."""
     pooled = pooled_variance(state)
-    for i in range(out.size):
-        out[i] = noise_scale(state, i, pooled) if rule.learned else rule.dispersion
+    greedy = stays_greedy(state, rule)
+    for i in range(state.n.size):
+        optimism[i], dispersion[i] = 0.0, 0.0
+        if not greedy:
+            optimism[i] = optimism_of(state, rule, i)
+            dispersion[i] = noise_scale(state, i, pooled) if rule.learned else rule.dispersion
 
 
 @part
@@ -113,6 +163,7 @@ def survey(
     owner: Ints,
     y: Floats,
     z: Floats,
+    greedy: bool,
     prune: bool,
     mean: Floats,
     dispersion: Floats,
@@ -122,7 +173,8 @@ def survey(
 
     Costs O(d) a candidate. Without pruning that most is taken to be infinite.
     """
-    pooled = pooled_variance(state) if rule.learned else 0.0
+    learned = rule.learned and not greedy
+    pooled = pooled_variance(state) if learned else 0.0
     leader = 0
     for k in range(owner.size):
         i, row = owner[k], min(k, y.shape[0] - 1)
@@ -131,12 +183,13 @@ def survey(
             value += y[row, j] * state.mean[i, j]
             squared_length += y[row, j] * y[row, j]
         mean[k] = value
-        dispersion[k] = rule.dispersion
-        if rule.learned:
+        dispersion[k] = 0.0 if greedy else rule.dispersion
+        if learned:
             dispersion[k] = noise_scale(state, i, pooled)
         score[k] = np.inf
         if prune:
-            reach = max(rule.optimism + dispersion[k] * z[k], 0.0) * SLACK
+            optimism = 0.0 if greedy else optimism_of(state, rule, i)
+            reach = max(optimism + dispersion[k] * z[k], 0.0) * SLACK
             score[k] = value + reach * np.sqrt(squared_length * state.bound[i])
             if score[k] > score[leader]:
                 leader = k
@@ -167,8 +220,11 @@ def select(
     explores = coin < rule.epsilon
     # The candidate that promises most goes first: its score rules out most of the others. Whoever
     # is picked without regard to scores still has one: then nobody is ruled out.
-    leader = survey(state, rule, owner, y, z, prune and not explores, location, scale, score)
-    uncertain = rule.learned or rule.dispersion > 0.0 or rule.optimism > 0.0
+    greedy = stays_greedy(state, rule)
+    prune = prune and not explores
+    leader = survey(state, rule, owner, y, z, greedy, prune, location, scale, score)
+    hopes = rule.optimism > 0.0 or rule.radius > 0.0
+    uncertain = not greedy and (rule.learned or rule.dispersion > 0.0 or hopes)
     best, winner, tied, kept = -np.inf, leader, False, -1
     for step in range(-1, owner.size):
         k = leader if step < 0 else step
@@ -179,8 +235,9 @@ def select(
             multiply(state.covariance[owner[k]], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         # One product and one sum, as in the survey, so that rounding keeps a bound a bound.
-        score[k] = location[k] + width * (rule.optimism + scale[k] * z[k])
-        location[k] += width * rule.optimism
+        optimism = 0.0 if greedy else optimism_of(state, rule, owner[k])
+        score[k] = location[k] + width * (optimism + scale[k] * z[k])
+        location[k] += width * optimism
         scale[k] *= width
         if score[k] >= best:
             tied = score[k] == best

@@ -27,10 +27,14 @@ def choose(
     dispersion: float,
     epsilon: float,
     learned: bool,
+    radius: float,
+    level: float,
+    diversity: float,
+    patience: float,
     *state: Any,
 ) -> int:
     """The place of the chosen candidate; law: (3, n) becomes location, scale and score of each."""
-    rule = Rule(optimism, dispersion, epsilon, learned)
+    rule = Rule(optimism, dispersion, epsilon, learned, radius, level, diversity, patience)
     w = np.empty((2, y.shape[1]))
     place, _ = select(State(*state), rule, owner, y, z, coin, tie, prune, law[0], law[1], law[2], w)
     return place

@@ -32,12 +32,16 @@ class State(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A policy in numbers: score_i = mean_i + width_i (optimism + dispersion z_i)."""
+    """A policy in numbers: score_i = mean_i + width_i (optimism_i + dispersion_i z_i)."""
 
     optimism: float = 0.0
     dispersion: float = 0.0
     epsilon: float = 0.0  # with this probability an arm is picked uniformly instead
     learned: bool = False  # the dispersion is the noise scale learned from the state instead
+    radius: float = 0.0  # this times a confidence radius is added to the optimism
+    level: float = 0.0  # 2 log(1 / delta) in that radius
+    diversity: float = 0.0  # greedy while each parameter's data have this much in all directions
+    patience: float = 0.0  # and for so many rewards at the start in any case
 
     def plain(self) -> "Rule":
         """The rule checked, and in plain floats: a kernel is compiled for one set of types."""
@@ -46,4 +50,8 @@ class Rule(NamedTuple):
             dispersion=checks.number("a rule's dispersion", self.dispersion, least=0.0),
             epsilon=checks.number("a rule's epsilon", self.epsilon, least=0.0, most=1.0),
             learned=bool(self.learned),
+            radius=checks.number("a rule's radius", self.radius, least=0.0),
+            level=checks.number("a rule's level", self.level, least=0.0),
+            diversity=checks.number("a rule's diversity", self.diversity, least=0.0),
+            patience=checks.number("a rule's patience", self.patience, least=0.0),
         )

@@ -15,6 +15,14 @@ from keyhole.files import replacing
 from keyhole.studies.running import manifest
 from keyhole.studies.study import Study
 
+GREEK = {
+    "lambda": "λ",
+    "nu": "\N{GREEK SMALL LETTER NU}",
+    "tau": "τ",
+    "eta": "η",
+    "kappa": "κ",
+    "delta": "δ",
+}
 PAGE, AUDIT_PAGE = "index.html", "audit.html"
 
 
@@ -50,10 +58,13 @@ def _rendered(path: Path, template: str, **given: Any) -> Path:
 
 
 def formulas(text: str) -> Markup:
-    """Plain text as HTML, with powers raised and the indices of d, p and x lowered."""
-    escaped = str(escape(text))
-    raised = re.sub(r"\^(\d+)", r"<sup>\1</sup>", escaped)
-    return Markup(re.sub(r"\b([dpnx])_([xyi])\b", r"<i>\1</i><sub>\2</sub>", raised))
+    """Plain text as HTML, with powers raised, indices lowered, and Greek letters."""
+    html = re.sub(r"\^(-?\d+([./]\d+)?)", r"<sup>\1</sup>", str(escape(text)))
+    for word, letter in GREEK.items():
+        html = re.sub(rf"\b{word}(_|\b)", rf"{letter}\1", html)
+    return Markup(
+        re.sub(rf"\b([dpnvx{''.join(GREEK.values())}])_(\w)\b", r"<i>\1</i><sub>\2</sub>", html)
+    )
 
 
 def _missing(left_out: dict[str, str], found: list[dict[str, Any]]) -> dict[str, str]:

@@ -1,0 +1,53 @@
+"""OFUL: optimism of exactly the size that the theory asks for (lem:subg)."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from keyhole import checks
+from keyhole.errors import InvalidValue
+from keyhole.kernels import Rule
+from keyhole.policies.policy import Policy
+
+
+@dataclass(frozen=True, repr=False)
+class OFUL(Policy):
+    """Choose the arm with the largest mean + radius_i width, radius_i that of its own ellipsoid.
+
+    radius_i = r sqrt(d log(trace B_i / (d prior)) + 2 log(1 / delta)) + sqrt(prior) c_eta: the
+    radius of lem:subg, with what was seen of an arm in place of a bound on what can be. r: the
+    standard deviation of a reward given its observation, or "told", for simulations, that of the
+    world that the policy plays in. c_eta: how long a parameter may be. delta: how likely an
+    ellipsoid may miss its parameter, ever.
+
+    >>> import keyhole as kh
+    >>> kh.OFUL(r=0.5, delta=0.1)
+    OFUL(r=0.5, delta=0.1)
+    """
+
+    r: float | Literal["told"] = field(default=1.0, kw_only=False)
+    c_eta: float = field(default=1.0, kw_only=True)
+    delta: float = field(default=0.05, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.r, str):
+            self._settle("r", checks.number("r", self.r, least=0.0))
+        elif self.r != "told":
+            raise InvalidValue(f"r must be a number or 'told', got {self.r!r}")
+        self._settle("c_eta", checks.number("c_eta", self.c_eta, least=0.0))
+        self._settle("delta", checks.number("delta", self.delta, above=0.0, most=1.0))
+
+    def told(self, noise_scale: float) -> Self:
+        """With r="told", the policy with this r."""
+        return replace(self, r=noise_scale) if self.r == "told" else self
+
+    @property
+    def rule(self) -> Rule:
+        if isinstance(self.r, str):
+            raise InvalidValue("r='told' is for simulations: give a number")
+        return Rule(
+            optimism=math.sqrt(self.prior_precision) * self.c_eta,
+            radius=self.r,
+            level=2.0 * math.log(1.0 / self.delta),
+        )
