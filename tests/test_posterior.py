@@ -272,7 +272,7 @@ def test_rounding_below_zero_is_cut_off() -> None:
     posterior.state.covariance[0] = -np.eye(2)
     _, width = posterior.predict(np.array([0]), np.ones((1, 2)))
     assert width.tolist() == [[0.0]]
-    law, y = np.empty((3, 1)), np.ones((1, 2))
+    law, y = np.empty((4, 1)), np.ones((1, 2))
     numbers: tuple[Any, ...] = (*kh.LinUCB(1.0).rule, *posterior.state)
     kernels.choose(np.array([0]), y, np.zeros(1), 0.5, 0.5, False, law, *numbers)
     assert law[2, 0] == 0.0

@@ -106,10 +106,10 @@ def test_it_works_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) 
     """A read-only installation with no home: kernels are then compiled in every process."""
     njit = numba.njit
 
-    def nowhere(*, cache: bool, **options: Any) -> Any:
+    def nowhere(*given: Any, cache: bool = False, **options: Any) -> Any:
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
+        return njit(*given, **options)
 
     monkeypatch.setattr(numba, "njit", nowhere)
     assert jit.kernel(lambda x: x + 1)(41) == 42

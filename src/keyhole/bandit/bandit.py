@@ -89,7 +89,7 @@ class Bandit:
         rows = self._observed(y, owner.size)
         z = self._rng.standard_normal(owner.size)
         coin, tie = self._rng.random(2).tolist()
-        law = np.empty((3, owner.size))
+        law = np.empty((4, owner.size))
         state: tuple[Any, ...] = self.posterior.state
         place = kernels.choose(
             owner, rows, z, coin, tie, not self.probabilities, law, *self._rule, *state

@@ -94,16 +94,14 @@ def optimism_of(state: State, rule: Rule, i: int) -> float:
     return rule.optimism + rule.radius * math.sqrt(seen + rule.level)
 
 
-@part
-def stays_greedy(state: State, rule: Rule) -> bool:
-    """Whether a rule that explores only if it must need not: all data are diverse enough.
+@kernel
+def is_diverse(state: State, rule: Rule) -> bool:
+    """Whether all data are as diverse as a rule asks for.
 
     The smallest eigenvalue of each parameter's sum of y y' is at least diversity times the number
     of all rewards. Most often a bound or a diagonal entry of P decides it; where the eigenvalue
     itself has to, it becomes the bound, so that it is not needed again for a while.
     """
-    if rule.diversity == 0.0:
-        return False
     total = 0.0
     for i in range(state.n.size):
         total += state.n[i]
@@ -127,7 +125,7 @@ def stays_greedy(state: State, rule: Rule) -> bool:
 def explorations(state: State, rule: Rule, optimism: Floats, dispersion: Floats) -> None:
     """The optimism and the dispersion of each parameter, as the next choice will use them."""
     pooled = pooled_variance(state)
-    greedy = stays_greedy(state, rule)
+    greedy = rule.diversity > 0.0 and is_diverse(state, rule)
     for i in range(state.n.size):
         optimism[i], dispersion[i] = 0.0, 0.0
         if not greedy:
@@ -166,10 +164,13 @@ def survey(
     greedy: bool,
     prune: bool,
     mean: Floats,
+    optimism: Floats,
     dispersion: Floats,
     score: Floats,
 ) -> int:
-    """Fill in each candidate's mean, its dispersion and the most its score can be; who has most.
+    """Fill in each candidate's mean, what the rule makes of it, and the most its score can be.
+
+    The number that comes back is the place of the one with most.
 
     Costs O(d) a candidate. Without pruning that most is taken to be infinite.
     """
@@ -183,13 +184,13 @@ def survey(
             value += y[row, j] * state.mean[i, j]
             squared_length += y[row, j] * y[row, j]
         mean[k] = value
+        optimism[k] = 0.0 if greedy else optimism_of(state, rule, i)
         dispersion[k] = 0.0 if greedy else rule.dispersion
         if learned:
             dispersion[k] = noise_scale(state, i, pooled)
         score[k] = np.inf
         if prune:
-            optimism = 0.0 if greedy else optimism_of(state, rule, i)
-            reach = max(optimism + dispersion[k] * z[k], 0.0) * SLACK
+            reach = max(optimism[k] + dispersion[k] * z[k], 0.0) * SLACK
             score[k] = value + reach * np.sqrt(squared_length * state.bound[i])
             if score[k] > score[leader]:
                 leader = k
@@ -205,24 +206,26 @@ def select(
     z: Floats,
     coin: float,
     tie: float,
+    greedy: bool,
     prune: bool,
     location: Floats,
     scale: Floats,
     score: Floats,
+    optimism: Floats,
     w: Floats,
 ) -> tuple[int, int]:
     """The place of the chosen arm among the candidates, whose parameters are `owner`.
 
-    y has one row for all candidates or a row each. Without pruning, `location` and `scale` say on
-    return how each score was distributed; with it, they are scratch space. w: (2, d) is scratch
-    space too; the second number says which row of it is the chosen arm's P y, or is -1.
+    y has one row for all candidates or a row each. greedy: for this once, whatever the rule.
+    Without pruning, `location` and `scale` say on return how each score was distributed; with it,
+    they are scratch space, as `optimism` and w: (2, d) are. The second number says which row of w
+    is the chosen arm's P y, or is -1.
     """
     explores = coin < rule.epsilon
     # The candidate that promises most goes first: its score rules out most of the others. Whoever
     # is picked without regard to scores still has one: then nobody is ruled out.
-    greedy = stays_greedy(state, rule)
     prune = prune and not explores
-    leader = survey(state, rule, owner, y, z, greedy, prune, location, scale, score)
+    leader = survey(state, rule, owner, y, z, greedy, prune, location, optimism, scale, score)
     hopes = rule.optimism > 0.0 or rule.radius > 0.0
     uncertain = not greedy and (rule.learned or rule.dispersion > 0.0 or hopes)
     best, winner, tied, kept = -np.inf, leader, False, -1
@@ -235,9 +238,8 @@ def select(
             multiply(state.covariance[owner[k]], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         # One product and one sum, as in the survey, so that rounding keeps a bound a bound.
-        optimism = 0.0 if greedy else optimism_of(state, rule, owner[k])
-        score[k] = location[k] + width * (optimism + scale[k] * z[k])
-        location[k] += width * optimism
+        score[k] = location[k] + width * (optimism[k] + scale[k] * z[k])
+        location[k] += width * optimism[k]
         scale[k] *= width
         if score[k] >= best:
             tied = score[k] == best

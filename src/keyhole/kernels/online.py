@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.kernels.choosing import select
+from keyhole.kernels.choosing import is_diverse, select
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State
@@ -33,10 +33,17 @@ def choose(
     patience: float,
     *state: Any,
 ) -> int:
-    """The place of the chosen candidate; law: (3, n) becomes location, scale and score of each."""
+    """The place of the chosen candidate.
+
+    law: (4, n) becomes location, scale, score and optimism of each.
+    """
     rule = Rule(optimism, dispersion, epsilon, learned, radius, level, diversity, patience)
     w = np.empty((2, y.shape[1]))
-    place, _ = select(State(*state), rule, owner, y, z, coin, tie, prune, law[0], law[1], law[2], w)
+    known = State(*state)
+    greedy = diversity > 0.0 and is_diverse(known, rule)
+    place, _ = select(
+        known, rule, owner, y, z, coin, tie, greedy, prune, law[0], law[1], law[2], law[3], w
+    )
     return place
 
 
