@@ -27,6 +27,7 @@ BASE: dict[str, Any] = {
     "p_min": 0.1,
     "delta": 0.05,
     "length": 7.0,
+    "largest": 5.0,
     "t": 500.0,
     "n": 90.0,
 }
@@ -93,7 +94,10 @@ def written_out(b: dict[str, Any]) -> dict[str, Any]:
         return max(4 / share * nu1, 4 * ell, 128 / share**2 * log(1 / de))
 
     g1 = 2 * sqrt(8 / (pm * lm)) * spread
+    # Observations that are never longer than 5, whatever the horizon.
+    bounded = {} if b["length"] == b["largest"] else written_out({**b, "length": b["largest"]})
     return {
+        "bounded_corollary": bounded.get("theorem_2"),
         "truncation": cy * sqrt(2 * log(2 * T * N * d / de)),
         "length": sqrt(d) * cy * sqrt(2 * log(2 * T * N * d / de)),
         "confidence_radius": R * sqrt(d * log((1 + L**2 * n) / de)) + ce,
@@ -189,7 +193,7 @@ def test_rates() -> None:
     far = np.array([1e100, 1e200, 1e300])
     lengths = value("length", horizon=far)
     theorem = np.log(value("theorem_2", horizon=far, length=lengths))
-    corollary = np.log(value("theorem_2", horizon=far, length=1.0, kappa=1e-3))
+    corollary = np.log(value("bounded_corollary", horizon=far, largest=1.0, kappa=1e-3))
     powers = np.diff(np.log(np.log(far)))
     # As T grows the slope comes to the power from either side; at these T it is within 0.1.
     assert abs(np.diff(theorem)[-1] / powers[-1] - 5.5) < 0.1

@@ -299,9 +299,8 @@ def theorem_2(
     """The regret that Algorithm 1 does not exceed with probability 1 - delta (thm:reg2).
 
     2 c_eta L tau_M + L g_1 (sqrt(4 log T log(1 / delta)) + 16 c_M C N log T / sqrt(p_min)).
-    With the L of `length` this is the theorem, (log T)^5.5; with an L that observations cannot
-    exceed whatever the horizon it is its first corollary, (log T)^2. The 16 is as printed; the
-    step before it gives 4.
+    With the L of `length` it grows like (log T)^5.5. The 16 is as printed; the step before it
+    gives 4.
     """
     common: dict[str, Any] = {
         "c_eta": c_eta,
@@ -318,6 +317,31 @@ def theorem_2(
     return _floats(_floats(length) * (2.0 * c_eta * last + errors * (chance + summed)))
 
 
+def bounded_corollary(
+    *,
+    horizon: ArrayLike,
+    n_arms: int,
+    dim: int,
+    p_min: float,
+    kappa: float,
+    margin: float,
+    v: float,
+    r: float,
+    c_eta: float,
+    largest: float,
+    lambda_m: float,
+    delta: float,
+) -> Floats:
+    """Theorem 2 where no observation is longer than `largest`, ever: it then grows like (log T)^2.
+
+    The first corollary of thm:reg2. The second is `shared_theorem`.
+    """
+    return theorem_2(
+        horizon=horizon, n_arms=n_arms, dim=dim, p_min=p_min, kappa=kappa, margin=margin, v=v, r=r,
+        c_eta=c_eta, length=largest, lambda_m=lambda_m, delta=delta,
+    )  # fmt: skip
+
+
 def shared_theorem(
     *,
     horizon: ArrayLike,
@@ -332,6 +356,8 @@ def shared_theorem(
     delta: float,
 ) -> Floats:
     """The regret that Algorithm 2 does not exceed with probability 1 - delta (thm:reg1).
+
+    It is the second corollary of thm:reg2 with its constants.
 
     2 c_eta L nu_1 + L g (sqrt(4 log T log(1 / delta)) + 2 c_M C N log T), with
     g = 2 sqrt(2 / lambda_m) (v sqrt(2 d_y log(2 T N / delta)) + R sqrt(...) + c_eta): the
