@@ -9,6 +9,7 @@ import xarray as xr
 
 import keyhole as kh
 from keyhole.audit import Finding, Scope, audit, claims, findings, tracing
+from tests.worlds import linear
 
 WORLD = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=4, seed=1)
 SMALL: dict[str, Any] = {"horizon": 600, "replications": 16}
@@ -35,26 +36,52 @@ def test_every_claim_of_the_paper_is_there(found: dict[str, Finding]) -> None:
 # -- the same claims, broken on purpose ------------------------------------------------------------
 
 
-def test_an_ellipsoid_of_half_the_noise_does_not_cover() -> None:
-    """Radii for a noise a tenth of what it is: lem:subg's assumption broken, and found out."""
+def test_noise_beyond_what_was_said_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewards ten times as noisy as the world says: the ellipsoids no longer cover."""
     scope = Scope(world=WORLD, **SMALL)
-    honest = scope.traced
-    shrunk = honest._replace(reach=honest.reach * 10)
-    broken = replace(scope)
-    vars(broken)["traced"] = shrunk
     assert claims.ellipsoid(scope).holds
-    assert not claims.ellipsoid(broken).holds
+    rounds = kh.LinearWorld.rounds
+
+    def noisier(world: kh.LinearWorld, n: int, seed: Any = None) -> kh.Rounds:
+        made = rounds(world, n, seed)
+        return replace(made, rewards=made.values + 10 * (made.rewards - made.values))
+
+    broken = Scope(world=WORLD, **SMALL)
+    _ = broken.promises
+    monkeypatch.setattr(kh.LinearWorld, "rounds", noisier)
+    assert claims.ellipsoid(broken).holds is False
 
 
-def test_eigenvalues_that_do_not_grow_are_found_out() -> None:
-    """A direction that is never seen: sensing noise is there on paper, not in what is played."""
+def test_eigenvalues_that_do_not_grow_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinate that is always 0, though its sensing noise is said to be 1."""
     scope = Scope(world=WORLD, **SMALL)
-    late = scope.traced.late.copy()
-    late[0, 0] = 1e9  # beyond nu_1
-    broken = replace(scope)
-    vars(broken)["traced"] = scope.traced._replace(late=late)
     assert claims.eigenvalues(scope).holds
-    assert not claims.eigenvalues(broken).holds
+    rounds = kh.LinearWorld.rounds
+
+    def blind(world: kh.LinearWorld, n: int, seed: Any = None) -> kh.Rounds:
+        made = rounds(world, n, seed)
+        return replace(made, observations=made.observations * [1, 1, 1, 0])
+
+    broken = Scope(world=WORLD, **SMALL)
+    _ = broken.promises
+    monkeypatch.setattr(kh.LinearWorld, "rounds", blind)
+    assert claims.eigenvalues(broken).holds is False
+
+
+def test_too_early_or_too_noisy_is_neither_yes_nor_no() -> None:
+    crowd = kh.LinearWorld.random(n_arms=10, context_dim=20, observation_dim=20, seed=1)
+    early = Scope(world=crowd, horizon=200, replications=4)
+    for claim in (claims.estimation, claims.suboptimal, claims.regret):
+        found = claim(early)
+        assert found.holds is None
+        assert found.verdict == "cannot tell"
+        assert found.as_expected
+    assert findings.Slope(-0.5, 0.2).at_most(-0.4) is None
+    assert findings.Slope(-0.3, 0.05).at_most(-0.4) is None
+    assert findings.Slope(-0.2, 0.05).at_most(-0.4) is False
+    assert findings.Slope(-0.5, 0.05).at_most(-0.4) is True
+    control = Finding("control", "lem:none", "", None, "", expected=False)
+    assert not control.as_expected
 
 
 def test_a_policy_that_learns_nothing_is_found_out() -> None:
@@ -128,6 +155,9 @@ def test_shares_are_judged_by_the_claimed_probability() -> None:
         ({"horizon": 10}, "horizon"),
         ({"replications": 1}, "replications"),
         ({"delta": 0.0}, "delta"),
+        ({"world": linear(context_distribution="student-t")}, "sub-Gaussian"),
+        ({"world": linear(sensing_covariance=0.0)}, "sensing noise in every direction"),
+        ({"world": kh.LinearWorld(sensing=[[1.0]], parameters=[[1.0]])}, "two arms or more"),
     ],
 )
 def test_nonsense(settings: dict[str, Any], message: str) -> None:

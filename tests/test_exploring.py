@@ -79,7 +79,8 @@ def test_a_patient_one_is_greedy_and_a_strict_one_thompson_sampling() -> None:
     patient = kh.GreedyFirst(lambda_0=1e6, v=1.5, patience=501)
     pulls = run(patient, kh.Greedy(), horizon=500, replications=3).pulls.values
     np.testing.assert_array_equal(pulls[0], pulls[1])
-    strict, posterior = kh.GreedyFirst(lambda_0=1e6, v=1.5), kh.Posterior(n_parameters=2, dim=2)
+    strict = kh.GreedyFirst(lambda_0=1e6, v=1.5, patience=0)
+    posterior = kh.Posterior(n_parameters=2, dim=2)
     # Before any reward nothing is as diverse as is asked: the first choice is greedy.
     assert posterior.explorations(strict.rule)[1].tolist() == [0.0, 0.0]
     for _ in range(50):
@@ -125,6 +126,14 @@ def test_the_test_is_that_of_the_smallest_eigenvalue(seed: int) -> None:
         largest = np.array([np.linalg.eigvalsh(P)[-1] for P in posterior.covariance])
         assert (posterior.state.bound >= largest * (1 - 1e-12)).all()
     assert both == {True, False}
+
+
+def test_by_default_it_waits_until_data_can_be_diverse() -> None:
+    """Two parameters of dimension 3: 24 rewards."""
+    posterior, rule = kh.Posterior(n_parameters=2, dim=3), kh.GreedyFirst(10.0, v=1.0).rule
+    for n in range(1, 30):
+        posterior.learn(0, np.ones(3), 1.0)
+        assert (posterior.explorations(rule)[1][0] == 1.0) == (n >= 24)
 
 
 def test_greedy_first_is_greedy_where_that_is_enough_and_no_worse_where_it_is_not() -> None:

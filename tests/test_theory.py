@@ -1,5 +1,6 @@
 """The paper's bounds against numbers worked out by hand and at high precision, and their shapes."""
 
+import inspect
 import math
 from typing import Any
 
@@ -40,10 +41,8 @@ FUNCTIONS = [
 
 def value(name: str, **changes: Any) -> Any:
     """A bound at the base instance, with some of its arguments changed."""
-    function = getattr(bounds, name)
-    code = function.__code__
-    wanted = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    given = {**BASE, **changes}
+    function, given = getattr(bounds, name), {**BASE, **changes}
+    wanted = inspect.signature(function).parameters
     return function(**{argument: given[argument] for argument in wanted})
 
 
@@ -258,7 +257,37 @@ def test_worlds_outside_the_assumptions_say_so() -> None:
     assert kh.theory.instance(linear(sensing_covariance=0.0), trials=2000).lambda_m.value == 0.0
 
 
+def test_a_plan_holds_at_its_own_horizon() -> None:
+    """The round that the planner names is late enough by the bounds of a horizon that long."""
+    constants = kh.theory.instance(linear(), trials=20_000)
+    promises = kh.theory.Promises(constants, horizon=1000)
+    found = promises.rounds_until(0, 0.05)
+    p = constants.p[0].value
+    assert found >= promises.bound("tau", p=p, horizon=found) * (1 - 1e-6)
+    assert promises.bound("theorem_1", p=p, t=found, horizon=found) <= 0.05 * (1 + 1e-6)
+    assert found > promises.bound("tau", p=p)
+    easy = kh.theory.Promises(constants, horizon=1000).rounds_until(0, 1e9)
+    assert easy >= promises.tau(0)
+
+
+def test_degenerate_worlds_give_infinite_bounds_and_no_errors() -> None:
+    one = kh.theory.instance(
+        kh.LinearWorld(sensing=np.eye(2), parameters=[[1.0, 0.0]]), trials=2000
+    )
+    assert one.kappa.value == np.inf
+    assert one.margin.value == 0.0
+    twins = kh.LinearWorld(
+        sensing=np.eye(2), parameters=[[1.0, 0.0], [1.0, 0.0]], shared_context=True
+    )
+    constants = kh.theory.instance(twins, trials=2000)
+    assert constants.kappa.value == 0.0
+    assert kh.theory.Promises(constants, horizon=100).bound("theorem_2") == np.inf
+
+
 def test_nonsense() -> None:
+    constants = kh.theory.instance(linear(), trials=2000)
+    with pytest.raises(kh.InvalidValue, match="at least R"):
+        kh.theory.Promises(constants, horizon=100, v=0.01)
     with pytest.raises(kh.InvalidValue, match="linear worlds such as LinearWorld, got str"):
         kh.theory.instance("world")  # type: ignore[arg-type]
     with pytest.raises(kh.InvalidValue, match="trials"):

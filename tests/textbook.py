@@ -66,7 +66,9 @@ class Textbook:
         """GreedyFirst's test, by the eigenvalues of the data themselves."""
         prior, t = self.policy.prior_precision, sum(self.n)
         least = min(np.linalg.eigvalsh(B - prior * np.eye(self.dim))[0] for B in self.B)
-        return bool(t < self.policy.patience or least >= self.policy.lambda_0 * t / 4)
+        patience = self.policy.patience
+        early = t < (4 * len(self.B) * self.dim if patience is None else patience)
+        return bool(early or least >= self.policy.lambda_0 * t / 4)
 
     def radius(self, i: int) -> float:
         """OFUL's radius, with the determinant bounded by the trace."""

@@ -10,27 +10,37 @@ import xarray as xr
 
 # How many standard errors contradict a claim.
 SURE = 3.0
+# An exponent that is not known to within this is not known.
+WIDE = 0.3
 
 
 @dataclass(frozen=True)
 class Finding:
     """A claim held against a simulation.
 
-    expected is False for a negative control: a claim outside its assumptions, which must fail if
-    the audit can tell right from wrong.
+    holds is None where the simulation cannot tell: too few pulls, or too much noise. expected is
+    False for a negative control: a claim outside its assumptions, which must fail if the audit can
+    tell right from wrong.
     """
 
     name: str
     label: str
     claim: str
-    holds: bool
+    holds: bool | None
     evidence: str
     expected: bool = True
 
     @property
     def as_expected(self) -> bool:
-        """Whether the theory is borne out, or a control has failed as it should."""
-        return self.holds == self.expected
+        """Whether the theory is not contradicted, or a control has failed as it should."""
+        return self.holds is not False if self.expected else self.holds is False
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in words."""
+        if self.holds is None:
+            return "cannot tell"
+        return "holds" if self.holds else "fails"
 
 
 class Share(NamedTuple):
@@ -63,6 +73,12 @@ class Slope(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:+.2f} ± {self.error:.2f}"
+
+    def at_most(self, limit: float) -> bool | None:
+        """Whether it is, or None if its error leaves that open."""
+        if self.value - SURE * self.error > limit:
+            return False
+        return True if self.value <= limit and SURE * self.error <= WIDE else None
 
 
 def exponent(curves: xr.DataArray, draws: int = 400) -> Slope:

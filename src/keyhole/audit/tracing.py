@@ -23,6 +23,7 @@ class Trace(NamedTuple):
     largest: Floats  # (replications,)  the largest entry of any observation
     reach: Floats  # (replications, parameters)  the most of |mean - eta|_B over its radius
     late: Floats  # (replications, parameters)  the last n with an eigenvalue above its bound
+    pulls: Floats  # (replications, parameters)  n at the end
 
 
 def trace(
@@ -50,7 +51,7 @@ def _one(
     number: int,
     length: float,
     delta: float,
-) -> tuple[float, Floats, Floats]:
+) -> tuple[float, Floats, Floats, Floats]:
     source = seeds.Streams(seeds.child(seeds.root(seed), number))
     rounds = world.rounds(horizon, source)
     z = source["policy"].standard_normal((horizon, world.n_arms))
@@ -80,4 +81,4 @@ def _one(
         reach[i] = max(reach[i], np.sqrt(max(squared, 0.0)) / radii[n])
         if np.linalg.eigvalsh(state.covariance[i])[-1] * lowest * n > 2.0:
             late[i] = n
-    return float(np.abs(rounds.observations).max()), reach, late
+    return float(np.abs(rounds.observations).max()), reach, late, state.n.copy()

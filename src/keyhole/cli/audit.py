@@ -47,11 +47,13 @@ def audit(
 
     Controls are claims outside their assumptions: they must fail.
 
+    Where pulls are too few or noise too large the audit says that it cannot tell.
+
     Exits with 1 if a claim fails, or a control does not.
     """
     from keyhole.audit import Scope
     from keyhole.audit import audit as run
-    from keyhole.studies import report
+    from keyhole.studies import STUDIES, report
 
     writable(out_dir)
     world = linear_world(arms, context_dim, observation_dim, config, seed)
@@ -63,6 +65,8 @@ def audit(
             status.update(f"auditing: {len(findings)} claims done, the last {found.name}")
     out_dir.mkdir(parents=True, exist_ok=True)
     page = report.write_audit(out_dir, scope, findings)
+    if (out_dir / report.PAGE).exists():  # which then links to it
+        report.write(out_dir, list(STUDIES.values()), {})
     if json:
         as_json([{**asdict(one), "as_expected": one.as_expected} for one in findings])
     else:
@@ -75,8 +79,8 @@ def audit(
 def _show(findings: list[Finding]) -> None:
     table = Table("", "claim", "label", "what was seen", show_lines=True)
     for one in findings:
-        verdict = "holds" if one.holds else "fails"
-        colour = "green" if one.as_expected else "bold red"
-        said = f"[{colour}]{verdict}[/]" + ("" if one.expected else "\n[dim]as it must[/]")
+        colour = "bold red" if not one.as_expected else "yellow" if one.holds is None else "green"
+        failed = not one.expected and one.as_expected
+        said = f"[{colour}]{one.verdict}[/]" + ("\n[dim]as it must[/]" if failed else "")
         table.add_row(said, f"[bold]{one.name}[/]\n{one.claim}", one.label, one.evidence)
     out().print(table)

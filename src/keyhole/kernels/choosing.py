@@ -101,14 +101,14 @@ def is_diverse(state: State, rule: Rule) -> bool:
     The smallest eigenvalue of each parameter's sum of y y' is at least diversity times the number
     of all rewards. Cheap bounds from either side decide most cases: a kept bound on the largest
     eigenvalue of P from above, its diagonal and a few steps of power iteration from below. Where
-    the eigenvalue itself has to, it becomes the bound, and is not needed again for a while.
+    the eigenvalue itself has to, it becomes the kept bound, and is not needed again for a while.
     """
     total = 0.0
     for i in range(state.n.size):
         total += state.n[i]
-    if total < rule.patience:
-        return True
     dim = state.mean.shape[1]
+    if total < (rule.patience if rule.patience >= 0.0 else 4.0 * state.n.size * dim):
+        return True
     for i in range(state.n.size):
         limit = 1.0 / (state.prior[i] + rule.diversity * total)
         if state.bound[i] > limit:

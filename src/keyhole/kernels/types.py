@@ -41,7 +41,7 @@ class Rule(NamedTuple):
     radius: float = 0.0  # this times a confidence radius is added to the optimism
     level: float = 0.0  # 2 log(1 / delta) in that radius
     diversity: float = 0.0  # greedy while each parameter's data have this much in all directions
-    patience: float = 0.0  # and for so many rewards at the start in any case
+    patience: float = 0.0  # and for so many rewards at the start in any case; -1: 4 k d
 
     def plain(self) -> "Rule":
         """The rule checked, and in plain floats: a kernel is compiled for one set of types."""
@@ -53,5 +53,5 @@ class Rule(NamedTuple):
             radius=checks.number("a rule's radius", self.radius, least=0.0),
             level=checks.number("a rule's level", self.level, least=0.0),
             diversity=checks.number("a rule's diversity", self.diversity, least=0.0),
-            patience=checks.number("a rule's patience", self.patience, least=0.0),
+            patience=checks.number("a rule's patience", self.patience, least=-1.0),
         )

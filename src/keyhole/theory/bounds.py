@@ -160,7 +160,9 @@ def ell(
         horizon=horizon, n_arms=n_arms, v=v, kappa=kappa, length=length, lambda_m=lambda_m,
         delta=delta,
     )  # fmt: skip
-    early = 16.0 * v**4 / kappa**3 + 0.5 * c_eta * np.sqrt(1.0 + _floats(length) ** 2 * pulls)
+    with np.errstate(divide="ignore"):
+        gaps = np.divide(16.0 * v**4, kappa**3)
+    early = gaps + 0.5 * c_eta * np.sqrt(1.0 + _floats(length) ** 2 * pulls)
     return _floats(n_arms * (pulls * (2.0 * np.sqrt(np.pi) / v * early + 65.0) + 7.0))
 
 

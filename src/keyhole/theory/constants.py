@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 # Rounds from which conditional gaps are estimated, and how many are drawn at a time.
 TRIALS, BLOCK = 200_000, 2_000
-# The margin constant is a largest ratio. Of fewer gaps than this, a ratio is mostly noise.
+# A median or a ratio of fewer gaps than this is mostly noise.
 LEAST_GAPS = 200
 
 
@@ -156,15 +156,20 @@ def _gaps(world: Arrays, n_arms: int, trials: int, seed: Seed) -> tuple[Constant
     medians, ratios = [], []
     for i in range(n_arms):
         own = gaps[best == i]
-        if len(own) >= 2:
+        if len(own) >= LEAST_GAPS and n_arms > 1:
             medians.append(_median(own.min(axis=1)))
         ratios += [_steepest(own[:, j]) for j in range(n_arms) if j != i and len(own) > LEAST_GAPS]
-    kappa = min(medians)
+    kappa = min(medians) if medians else (np.inf if n_arms == 1 else np.nan, 0.0)
     # With one arm nothing can be confused; with none seen often enough nothing can be said.
-    margin = max(ratios) if ratios else (0.0 if n_arms == 1 else np.nan, np.nan)
+    margin = max(ratios) if ratios else (0.0 if n_arms == 1 else np.nan, 0.0)
     return (
         Constant(*kappa, "eq:kappa", "half of the time the best arm leads by this, normalised"),
-        Constant(*margin, "ass:mar", "P(0 < normalised gap <= u | arm i is best) <= C u"),
+        Constant(
+            *margin,
+            "ass:mar",
+            "P(0 < normalised gap <= u | arm i is best) <= C u; a largest ratio, estimated a "
+            "little too high",
+        ),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from keyhole import checks
+from keyhole.errors import InvalidValue
 from keyhole.theory import bounds
 from keyhole.theory.constants import Instance
 
@@ -38,30 +40,32 @@ class Promises:
         self.horizon = checks.whole("horizon", horizon, least=2)
         self.delta = checks.number("delta", delta, above=0.0, most=0.999)
         self.v = instance.r.value if v is None else checks.positive("v", v)
-        sizes = {"n_arms": instance.n_arms, "dim": instance.dim}
-        self.length = float(
-            bounds.length(horizon=horizon, c_y=instance.c_y.value, delta=self.delta, **sizes)
-        )
+        if self.v < instance.r.value:
+            raise InvalidValue(
+                f"the theorems need v to be at least R = {instance.r.value:.4g}, got {self.v:.4g}"
+            )
+        names = ("p_min", "kappa", "margin", "lambda_m", "c_eta", "c_y", "r")
         self._given: dict[str, Any] = {
-            **sizes,
-            "horizon": self.horizon,
+            "n_arms": instance.n_arms,
+            "dim": instance.dim,
+            "horizon": float(self.horizon),
             "delta": self.delta,
-            "length": self.length,
             "v": self.v,
-            **{
-                name: getattr(instance, name).value
-                for name in ("p_min", "kappa", "margin", "lambda_m", "c_eta", "c_y", "r")
-            },
+            **{name: getattr(instance, name).value for name in names},
         }
+        self.length = float(self.bound("length"))
 
     def bound(self, name: str, **more: Any) -> Any:
-        """A function of `bounds` by name, at this instance; t, n or p may be given besides."""
-        function = getattr(bounds, name)
-        code = function.__code__
-        wanted = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        """A function of `bounds` by name, at this instance.
+
+        t, n and p may be given besides, and another horizon, whose L is then taken.
+        """
         given = {**self._given, **more}
+        wanted = inspect.signature(getattr(bounds, name)).parameters
         with np.errstate(invalid="ignore", over="ignore"):
-            return function(**{argument: given[argument] for argument in wanted})
+            if "length" in wanted and "length" not in given:
+                given["length"] = self.bound("length", horizon=given["horizon"])
+            return getattr(bounds, name)(**{argument: given[argument] for argument in wanted})
 
     @property
     def nu_1(self) -> float:
@@ -73,10 +77,21 @@ class Promises:
         return float(self.bound("tau", p=self.instance.p[arm].value))
 
     def rounds_until(self, arm: int, error: float) -> float:
-        """The round from which theorem 1 puts an arm's estimation error below a number."""
-        error = checks.positive("error", error)
-        whole = float(self.bound("theorem_1", t=1.0, p=self.instance.p[arm].value))
-        return max(self.tau(arm), (whole / error) ** 2)
+        """The round from which theorem 1 puts an arm's estimation error below a number.
+
+        The theorem is about rounds up to T, and its constants grow with T: this is the smallest T,
+        not below the horizon, that is itself late enough.
+        """
+        error, p = checks.positive("error", error), self.instance.p[arm].value
+        horizon, answer = 0.0, float(self.horizon)
+        while answer > horizon * (1.0 + 1e-9):
+            horizon = answer
+            whole = float(self.bound("theorem_1", t=1.0, p=p, horizon=horizon))
+            start = float(self.bound("tau", p=p, horizon=horizon))
+            answer = max(start, (whole / error) ** 2)
+            if not np.isfinite(answer):
+                return np.inf
+        return answer
 
     @property
     def named(self) -> dict[str, Promise]:
