@@ -270,6 +270,14 @@ def test_a_figure_asked_for_by_name_that_cannot_be_made_is_an_error(tmp_path: Pa
     assert "nowhere" in fails("reproduce", "fig4", "--data-dir", "nowhere", *TINY, code=2)
 
 
+def test_the_number_of_threads_changes_nothing(tmp_path: Path) -> None:
+    for workers in ("1", "2"):
+        words = ("reproduce", "fig2", *TINY, "--workers", workers, "--out", workers)
+        assert keyhole(*words).exit_code == 0
+    one, two = (xr.load_dataset(tmp_path / n / "fig2" / "data.nc") for n in ("1", "2"))
+    assert one.equals(two)
+
+
 def test_reproduce_for_machines(data_dir: Path) -> None:
     words = ("reproduce", "fig2", "fig6", *TINY, "--data-dir", str(data_dir), "--json")
     result = keyhole(*words)

@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import _openml
+from typer.testing import CliRunner
 
 import keyhole as kh
+from keyhole.cli import app
 from keyhole.datasets import CATALOGUE, download
 
 PUBLIC = [name for name, source in CATALOGUE.items() if source.openml is not None]
@@ -306,6 +308,16 @@ def test_a_download(
     assert again.sha256 == data.sha256
     assert again.feature_names == data.feature_names
     assert kh.datasets.fetch(name).sha256 == data.sha256
+
+
+@pytest.mark.usefixtures("openml")
+def test_the_command_fetches_and_then_finds_it(own_cache: Path) -> None:
+    fetched = CliRunner().invoke(app, ["data", "fetch", "cardiotocography"])
+    assert fetched.exit_code == 0, fetched.output
+    assert (own_cache / "cardiotocography.csv").exists()
+    checked = CliRunner().invoke(app, ["data", "check", "cardiotocography"])
+    assert checked.exit_code == 0
+    assert "right" in checked.stdout
 
 
 def test_a_download_that_is_cut_is_tried_again(openml: OpenML) -> None:
