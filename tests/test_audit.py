@@ -28,9 +28,27 @@ def test_every_claim_is_borne_out_and_every_control_fails(found: dict[str, Findi
 
 
 def test_every_claim_of_the_paper_is_there(found: dict[str, Finding]) -> None:
-    for label in ("lem:tr", "lem:subg", "lem:eig", "lem:ni", "thm:eta2", "thm:reg2", "thm:reg1"):
-        assert any(one.label == label for one in found.values())
-    assert sum(name.startswith("shared: ") for name in found) == 5
+    labels = "lem:tr lem:subg lem:eig lem:ni lem:eta0 lem:eta1 thm:eta2 thm:reg2 thm:reg1"
+    assert {one.label for one in found.values()} == set(labels.split())
+    assert sum(name.startswith("shared: ") for name in found) == 6
+    assert "arm 3 from round" in found["pulls"].evidence
+    assert "tau_3 = " in found["pulls"].evidence
+    assert "above 1 says nothing" in found["suboptimal pulls"].evidence
+
+
+def test_controls_fail_in_the_smallest_audit_too() -> None:
+    """Controls are never smaller than what it takes to fail."""
+    made = list(claims.controls(Scope(world=WORLD, horizon=100, replications=4)))
+    assert [one.holds for one in made] == [False] * 3
+    assert "20 arms" in made[0].claim
+
+
+def test_samples_that_spread_too_far_are_found_out() -> None:
+    scope = Scope(world=WORLD, **SMALL)
+    assert claims.sampling(scope).holds
+    broken = replace(scope)
+    vars(broken)["traced"] = scope.traced._replace(sampled=10 * scope.traced.sampled)
+    assert claims.sampling(broken).holds is False
 
 
 # -- the same claims, broken on purpose ------------------------------------------------------------
@@ -108,26 +126,33 @@ def test_thompson_sampling_passes_where_the_controls_fail() -> None:
 def test_the_trace_sees_what_a_posterior_says() -> None:
     """One arm, ten rounds: distances and eigenvalues against NumPy on the whole matrices."""
     world = kh.LinearWorld.random(n_arms=1, context_dim=3, observation_dim=3, seed=2)
-    seen = tracing.trace(
-        world, kh.Greedy(), horizon=10, replications=1, seed=5, length=9.0, delta=0.1
-    )
-    rounds = world.rounds(10, kh.Streams(np.random.SeedSequence(5, spawn_key=(0,))))
+    promises = kh.theory.Promises(kh.theory.instance(world, trials=2000), horizon=10, delta=0.1)
+    seen = tracing.trace(world, kh.Greedy(), promises, replications=1, seed=5)
+    streams = kh.Streams(np.random.SeedSequence(5, spawn_key=(0,)))
+    rounds = world.rounds(10, streams)
+    normals = streams["audit"].standard_normal((10, 3))
     posterior = kh.Posterior(n_parameters=1, dim=3)
-    reach, late = 0.0, 0
+    reach, sampled, late = 0.0, 0.0, 0
     for n in range(1, 11):
         y = rounds.observations[n - 1, 0]
         posterior.learn(0, y, float(rounds.rewards[n - 1, 0]))
         miss = posterior.mean[0] - world.eta[0]
         radius = kh.theory.bounds.confidence_radius(
-            n, dim=3, r=world.noise_scale, c_eta=float(np.linalg.norm(world.eta)), length=9.0,
-            delta=0.1,
+            n, dim=3, r=world.noise_scale, c_eta=float(np.linalg.norm(world.eta)),
+            length=promises.length, delta=0.1,
         )  # fmt: skip
+        covariance = np.linalg.inv(posterior.precision[0])
         reach = max(reach, float(np.sqrt(miss @ posterior.precision[0] @ miss) / radius))
-        if np.linalg.eigvalsh(np.linalg.inv(posterior.precision[0])).max() > 2.0 / n:
+        root = np.linalg.cholesky(covariance)
+        drawn = float(np.linalg.norm(miss + promises.v * root @ normals[n - 1]))
+        sampled = max(sampled, drawn / float(promises.bound("sampling_error", n=n)))
+        if np.linalg.eigvalsh(covariance).max() > 2.0 / n:
             late = n
     assert seen.reach[0, 0] == pytest.approx(reach)
+    assert seen.sampled[0, 0] == pytest.approx(sampled)
     assert seen.late[0, 0] == late
     assert seen.largest[0] == np.abs(rounds.observations).max()
+    assert seen.longest[0] == pytest.approx(np.linalg.norm(rounds.observations, axis=2).max())
 
 
 @pytest.mark.parametrize("power", [-1.0, -0.5, 0.0, 0.3])
@@ -145,6 +170,8 @@ def test_exponents(power: float) -> None:
 def test_shares_are_judged_by_the_claimed_probability() -> None:
     assert findings.share(np.array([True] * 9 + [False])).at_least(0.9)
     assert findings.share(np.array([True] * 40)).at_least(0.9)
+    # Wilson's interval: 40 of 40 leave 3.84 / 43.84 = 9% open.
+    assert str(findings.share(np.array([True] * 40))) == "40 of 40 (91% to 100%)"
     assert not findings.share(np.array([True] * 20 + [False] * 20)).at_least(0.9)
 
 

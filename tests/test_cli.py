@@ -161,7 +161,7 @@ def test_a_csv_file_of_your_own(tmp_path: Path) -> None:
         (["--policy", "thomson"], "no policy 'thomson'; there is thompson"),
         (["--policy", "thompson:w=1"], "thompson has no setting w; there is"),
         (["--policy", "thompson:v"], "written like thompson:v=2"),
-        (["--policy", "thompson:v=-1"], "v must be from 0"),
+        (["--policy", "thompson:v=-1"], "v must be at least 0"),
         (["--policy", "greedy", "--policy", "greedy"], "two policies are the same"),
         (["--rewards", "linear"], "--rewards is for --data"),
         (["--label", "x"], "--label is for --data"),
@@ -324,7 +324,10 @@ def test_theory_prints_constants_bounds_and_a_plan() -> None:
     promises = kh.theory.Promises(constants, horizon=10_000)
     assert given["constants"]["kappa"]["value"] == constants.kappa.value
     assert given["bounds"]["theorem_2"]["value"] == float(promises.bound("theorem_2"))
-    assert given["bounds"]["tau_2"]["value"] == promises.tau(1)
+    assert given["arms"][1]["tau"]["value"] == promises.tau(1)
+    at_end = promises.bound("theorem_1", t=10_000.0, p=constants.p[1].value)
+    assert given["arms"][1]["theorem_1"]["value"] == pytest.approx(float(at_end))
+    assert given["arms"][1]["estimation_error"]["value"] == pytest.approx(float(at_end))
     assert given["plan"]["by_the_bound"] == promises.rounds_until(1, 0.2)
     # Half the error takes four times as long.
     again = json.loads(keyhole(*words, "--error", "0.1", "--arm", "2", "--json").stdout)
@@ -340,8 +343,16 @@ def test_theory_takes_the_world_of_a_file(tmp_path: Path) -> None:
     )
     given = json.loads(keyhole("theory", "--config", "study.toml", "--json").stdout)
     assert given["constants"]["lambda_m"]["value"] == 0.0
-    assert given["bounds"]["theorem_2"]["value"] is None  # infinite: nothing is promised
+    assert given["bounds"]["theorem_2"]["value"] == "inf"  # nothing is promised
     assert "give no flags" in fails("theory", "--config", "study.toml", "--arms", "3")
+    (tmp_path / "study.toml").write_text(
+        '[world]\nn_arms = 2\ncontext_dim = 2\nobservation_dim = 2\nreward_distribution = "student-t"'
+    )
+    heavy = json.loads(
+        keyhole("theory", "--config", "study.toml", "--error", "0.1", "--json").stdout
+    )
+    assert heavy["constants"]["r"]["value"] == heavy["plan"]["by_the_bound"] == "inf"
+    assert heavy["plan"]["by_simulation"] > 0  # there is no bound, but there is a rate
     (tmp_path / "study.toml").write_text('[world]\ndata = "wine"')
     assert "linear worlds" in fails("theory", "--config", "study.toml")
     assert "there is no arm 4" in fails("theory", "--arm", "4")
@@ -357,7 +368,7 @@ def test_the_audit_is_a_table_and_a_page(tmp_path: Path) -> None:
     assert "lem:subg" in page
     assert page.count("fails, as it must") == 3
     given = json.loads(keyhole(*words, "--no-controls", "--json").stdout)
-    assert len(given) == 12
+    assert len(given) == 14
     assert all(one["as_expected"] for one in given)
 
 

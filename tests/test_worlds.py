@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -222,8 +223,27 @@ def test_optimality_and_best_value_against_counting(name: str) -> None:
     best, best_error = world.best_value
     counted = values.max(axis=1)
     within(counted.mean(), best, np.hypot(best_error, counted.std() / np.sqrt(N)))
-    exact = name == "less seen than there is"
-    assert (best_error == 0.0) == exact
+    assert (best_error == 0.0) == (name == "less seen than there is")
+    assert (error == 0.0).all() == (name != "uniform, own context")
+
+
+def test_optimality_of_a_shared_context_in_the_plane() -> None:
+    """Arms whose parameters are unit vectors: each wins within the middle of its neighbours."""
+    degrees = np.array([0.0, 100.0, 160.0, 250.0])
+    mu = np.column_stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+    world = kh.LinearWorld(
+        sensing=np.eye(2), parameters=mu, sensing_covariance=0.0, shared_context=True
+    )
+    p, error = world.optimality
+    np.testing.assert_allclose(p, np.array([105.0, 80.0, 75.0, 100.0]) / 360.0, rtol=1e-9)
+    assert not error.any()
+    # A twin shares the first's wins; an arm inside the others' hull never wins.
+    twins = replace(world, parameters=np.vstack([mu[[0, 0, 1, 3]], [[-0.01, 0.02]]]))
+    p, error = twins.optimality
+    np.testing.assert_allclose(p, np.array([52.5, 52.5, 125, 130, 0]) / 360.0, atol=1e-9)
+    assert p[4] == 0.0
+    five = replace(world, parameters=np.vstack([mu, [[-2.0, 0.0]]]))
+    assert five.optimality[1].all()  # counted: no closed form
 
 
 def test_best_value_in_closed_form() -> None:

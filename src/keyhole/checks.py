@@ -48,10 +48,12 @@ def number(
         result = float(value)
     except OverflowError:
         raise InvalidValue(f"{name} must be at most {most:g}, got a far larger number") from None
-    if above is not None and not result > above:
-        raise InvalidValue(f"{name} must be above {above:g}, got {value!r}")
-    if not least <= result <= most:
-        raise InvalidValue(f"{name} must be from {least:g} to {most:g}, got {value!r}")
+    low = above is None or result > above
+    if not low or not least <= result <= most:
+        rules = [f"above {above:g}"] if above is not None else []
+        rules += [f"at least {least:g}"] if above is None and least > -LARGEST else []
+        rules += [f"at most {most:g}"] if low or most < LARGEST else []
+        raise InvalidValue(f"{name} must be {' and '.join(rules)}, got {value!r}")
     return result
 
 

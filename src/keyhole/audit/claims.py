@@ -3,115 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
-from keyhole import checks
 from keyhole.audit.findings import Finding, exponent, share
-from keyhole.audit.tracing import Trace, trace
-from keyhole.errors import InvalidValue
-from keyhole.policies import Greedy, Policy, ThompsonSampling
-from keyhole.simulation import simulate
+from keyhole.audit.scope import Scope
+from keyhole.policies import Greedy, ThompsonSampling
 from keyhole.summary import over_log_squared, rate_between
-from keyhole.theory import Promises, bounds, instance
+from keyhole.theory import bounds
 from keyhole.worlds import LinearWorld
+
+Floats = NDArray[np.float64]
 
 # An exponent this close to the claimed one is called the same.
 CLOSE = 0.1
-# Rates show after this many pulls for each dimension.
-EARLY = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scope:
-    """What is audited, and how hard: within the theory's assumptions, and with two arms or more."""
-
-    world: LinearWorld
-    horizon: int = 4000
-    replications: int = 40
-    delta: float = 0.1
-    seed: int = 1
-    shared: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.world, LinearWorld):
-            raise InvalidValue(f"an audit is of a LinearWorld, got {type(self.world).__name__}")
-        noise = np.linalg.eigvalsh(self.world.sensing_covariance).min()
-        if not self.world.is_subgaussian or not np.isfinite(self.world.r1) or noise <= 1e-12:
-            raise InvalidValue(
-                "the theory assumes sub-Gaussian contexts and noise, and sensing noise in every "
-                "direction: there is nothing to audit without them"
-            )
-        if self.world.n_arms < 2:
-            raise InvalidValue("an audit needs two arms or more")
-        checks.whole("horizon", self.horizon, least=100)
-        checks.whole("replications", self.replications, least=4)
-        checks.number("delta", self.delta, above=0.0, most=0.5)
-
-    @cached_property
-    def promises(self) -> Promises:
-        """The bounds of this world."""
-        return Promises(instance(self.world), horizon=self.horizon, delta=self.delta)
-
-    @property
-    def policy(self) -> Policy:
-        """Algorithm 1 with v = R, or Algorithm 2."""
-        return ThompsonSampling(v="told", parameters="shared" if self.shared else "per-arm")
-
-    def runs(self, policy: Policy) -> xr.Dataset:
-        """Curves of a policy at times evenly spaced on a logarithmic scale."""
-        times = np.unique(np.geomspace(1, self.horizon, 80).astype(int))
-        return simulate(
-            self.world,
-            {"audited": policy},
-            horizon=self.horizon,
-            replications=self.replications,
-            seed=self.seed,
-            checkpoints=times.tolist(),
-            progress=False,
-        ).sel(policy="audited")
-
-    @cached_property
-    def told(self) -> xr.Dataset:
-        """Curves of the policy that the theorems are about."""
-        return self.runs(self.policy)
-
-    @cached_property
-    def traced(self) -> Trace:
-        """The same policy, looked at after every pull."""
-        return trace(
-            self.world,
-            self.policy,
-            horizon=self.horizon,
-            replications=self.replications,
-            seed=self.seed,
-            length=self.promises.length,
-            delta=self.delta,
-        )
-
-    @property
-    def is_early(self) -> bool:
-        """Whether some parameter that matters was seen so little that no rate can show yet."""
-        matters = [True] if self.shared else [one.value > 0 for one in self.promises.instance.p]
-        pulls = self.told.pulls.isel(time=-1).mean("replication").values
-        seen = [pulls.sum()] if self.shared else pulls[matters]
-        return bool(np.min(seen) < EARLY * self.world.dim)
+# Of more arms than this only the first and the last to be pulled often enough are named.
+FEW = 5
+# Rounds and replications that every control has at least: with fewer a control proves nothing.
+CONTROL_ROUNDS, CONTROL_REPLICATIONS = 2000, 20
 
 
 def truncation(scope: Scope) -> Finding:
     """lem:tr."""
-    limit = float(scope.promises.bound("truncation"))
-    within = share(scope.traced.largest <= limit)
+    limit, length, seen = (
+        float(scope.promises.bound("truncation")),
+        scope.promises.length,
+        scope.traced,
+    )
+    within = share((seen.largest <= limit) & (seen.longest <= length))
     return Finding(
         "truncation",
         "lem:tr",
-        f"all entries of all observations stay within v_T = {limit:.3g}, "
-        f"with probability {1 - scope.delta:g}",
+        f"all entries of all observations stay within v_T = {limit:.3g}, and their lengths within "
+        f"L = {length:.3g}, with probability {1 - scope.delta:g}",
         within.at_least(1 - scope.delta),
-        f"so in {within} replications; the largest was {scope.traced.largest.max():.3g}",
+        f"so in {within} replications; the largest entry was {seen.largest.max():.3g}, the longest "
+        f"observation {seen.longest.max():.3g}",
     )
 
 
@@ -152,22 +82,29 @@ def pulls(scope: Scope) -> Finding:
 
 def _pulls(scope: Scope, runs: xr.Dataset, name: str) -> Finding:
     p = np.array([one.value for one in scope.promises.instance.p])
-    matter = np.flatnonzero(p > 0)
     enough = runs.pulls.values >= p * runs.time.values[:, None] / 4.0  # (rep, time, arm)
     # The first checkpoint from which on it is so, or none at all.
     ever_after = np.flip(np.logical_and.accumulate(np.flip(enough, axis=1), axis=1), axis=1)
     settled = ever_after[:, -1, :]
     first = np.where(ever_after, runs.time.values[:, None], np.inf).min(axis=1)
     all_arms = np.asarray(settled.all(axis=1))
-    held, needed = share(all_arms), max(scope.promises.tau(int(i)) for i in matter)
-    since = f" from round {first[all_arms].max():,.0f} on" if all_arms.any() else ""
+    held = share(all_arms)
+    since = f"; then {_since(scope, p, first[all_arms].max(axis=0))}" if all_arms.any() else ""
     return Finding(
         name,
         "lem:ni",
         f"n_i(t) >= p_i t / 4 for every arm at the end, with probability {1 - scope.delta:g}",
         held.at_least(1 - scope.delta),
-        f"so in {held} replications{since}; tau_M is {needed:.2g}",
+        f"so in {held} replications{since}",
     )
+
+
+def _since(scope: Scope, p: Floats, first: Floats) -> str:
+    """From which round on each arm was pulled often enough, beside its tau_i."""
+    by_time = sorted(np.flatnonzero(p > 0), key=lambda i: first[i])
+    few = sorted(by_time) if len(by_time) <= FEW else [by_time[0], by_time[-1]]
+    times = ((i + 1, first[i], scope.promises.tau(int(i))) for i in few)
+    return ", ".join(f"arm {i} from round {t:,.0f} on (tau_{i} = {tau:.2g})" for i, t, tau in times)
 
 
 def estimation(scope: Scope) -> Finding:
@@ -193,17 +130,36 @@ def estimation(scope: Scope) -> Finding:
     )
 
 
+def sampling(scope: Scope) -> Finding:
+    """lem:eta1: a sample of an arm's parameter, after every pull of it."""
+    reach = scope.traced.sampled.max(axis=1)
+    within = share(reach <= 1.0)
+    return Finding(
+        "sampling",
+        "lem:eta1",
+        "a sample of eta stays within its bound, which falls like n^-1/2, with probability "
+        f"{1 - scope.delta:g}",
+        within.at_least(1 - scope.delta),
+        f"so in {within} replications, from the first pull on; at the most |sample - eta| was "
+        f"{reach.max():.2f} of the bound",
+    )
+
+
 def suboptimal(scope: Scope) -> Finding:
     """The step before thm:reg2: how often the chosen arm is not the best."""
+    name = "shared_suboptimal_probability" if scope.shared else "suboptimal_probability"
+    promised = float(scope.promises.bound(name, t=float(scope.horizon)))
     missed = 1.0 - rate_between(scope.told.optimal)
     slope = exponent(missed)
     last = float(missed.isel(time=-1).mean())
     return Finding(
         "suboptimal pulls",
         "thm:reg1" if scope.shared else "thm:reg2",
-        "the probability of a suboptimal pull falls like t^-1/2",
+        "the probability of a suboptimal pull falls like t^-1/2, and stays below its bound",
         None if scope.is_early else slope.at_most(-0.5 + CLOSE),
-        f"exponent {slope}; at the end {last:.1%} of the pulls",
+        f"exponent {slope}; at the end {last:.1%} of the pulls, the bound {promised:,.2g}"
+        + (", which above 1 says nothing" if promised >= 1.0 else "")
+        + (f", {promised / last:.1g} times as much" if last > 0.0 else ""),
     )
 
 
@@ -237,25 +193,33 @@ CLAIMS: tuple[Callable[[Scope], Finding], ...] = (
     eigenvalues,
     pulls,
     estimation,
+    sampling,
     suboptimal,
     regret,
 )
+SHARED_CLAIMS = (ellipsoid, eigenvalues, estimation, sampling, suboptimal, regret)
 
 
 def controls(scope: Scope) -> Iterator[Finding]:
     """Claims outside their assumptions: an audit that passed them would not be worth much."""
     crowd = LinearWorld.random(n_arms=20, context_dim=10, observation_dim=10, seed=scope.seed)
-    crowded = replace(scope, world=crowd)
+    crowded = replace(
+        scope,
+        world=crowd,
+        horizon=max(scope.horizon, CONTROL_ROUNDS),
+        replications=max(scope.replications, CONTROL_REPLICATIONS),
+    )
     timid = ThompsonSampling(v=0.01 * crowd.noise_scale)
     for policy, name in ((Greedy(), "control: Greedy"), (timid, "control: v = R / 100")):
-        yield replace(_pulls(crowded, crowded.runs(policy), name), expected=False)
+        found = _pulls(crowded, crowded.runs(policy), name)
+        yield replace(found, expected=False, claim=f"{found.claim}; a world of 20 arms and dim 10")
     yield replace(_heavy(scope), expected=False)
 
 
 def _heavy(scope: Scope) -> Finding:
     """lem:tr with heavy tails, and the constant that normal tails of the same variance have."""
     heavy = replace(scope.world, context_distribution="student-t", sensing_distribution="student-t")
-    rounds = min(scope.horizon, 1000)
+    rounds = 1000
     limit = float(
         bounds.truncation(
             horizon=rounds,
@@ -265,7 +229,7 @@ def _heavy(scope: Scope) -> Finding:
             delta=scope.delta,
         )
     )
-    seeds = range(scope.seed, scope.seed + scope.replications)
+    seeds = range(scope.seed, scope.seed + max(scope.replications, CONTROL_REPLICATIONS))
     largest = np.array([np.abs(heavy.rounds(rounds, seed).observations).max() for seed in seeds])
     within = share(largest <= limit)
     return Finding(
@@ -287,7 +251,7 @@ def audit(scope: Scope, *, with_controls: bool = True) -> Iterator[Finding]:
     first = np.tile(scope.world.parameters[:1], (scope.world.n_arms, 1))
     world = replace(scope.world, parameters=first, shared_context=False)
     alike = replace(scope, world=world, shared=True)
-    for claim in (ellipsoid, eigenvalues, estimation, suboptimal, regret):
+    for claim in SHARED_CLAIMS:
         found = claim(alike)
         yield replace(found, name=f"shared: {found.name}")
     if with_controls:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from scipy.stats import binomtest
 
 # How many standard errors contradict a claim.
 SURE = 3.0
@@ -44,14 +45,21 @@ class Finding:
 
 
 class Share(NamedTuple):
-    """How often something was so, with its standard error."""
+    """How often something was so, of how many."""
 
     value: float
-    error: float
     size: int
 
     def __str__(self) -> str:
-        return f"{self.value:.1%} ± {self.error:.1%} of {self.size}"
+        low, high = self.interval
+        hits = round(self.value * self.size)
+        return f"{hits} of {self.size} ({low:.0%} to {high:.0%})"
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval at 95%, which also knows how little a share of 1 says."""
+        found = binomtest(round(self.value * self.size), self.size).proportion_ci(method="wilson")
+        return float(found.low), float(found.high)
 
     def at_least(self, level: float) -> bool:
         """Whether this does not contradict a probability of at least `level`."""
@@ -61,8 +69,7 @@ class Share(NamedTuple):
 
 def share(hits: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Share:
     """The share of hits."""
-    value = float(hits.mean())
-    return Share(value, float(np.sqrt(value * (1.0 - value) / hits.size)), hits.size)
+    return Share(float(hits.mean()), hits.size)
 
 
 class Slope(NamedTuple):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-[bold]keyhole audit[/]   a small world, where every claim can be measured, in half a minute
+[bold]keyhole audit[/]   a small world, where every claim can be measured, in 40 s
 
 [bold]keyhole audit --arms 5 --observation-dim 2 --horizon 20000 --replications 100[/]   harder
 
@@ -66,7 +66,7 @@ def audit(
     out_dir.mkdir(parents=True, exist_ok=True)
     page = report.write_audit(out_dir, scope, findings)
     if (out_dir / report.PAGE).exists():  # which then links to it
-        report.write(out_dir, list(STUDIES.values()), {})
+        report.write(out_dir, list(STUDIES.values()))
     if json:
         as_json([{**asdict(one), "as_expected": one.as_expected} for one in findings])
     else:

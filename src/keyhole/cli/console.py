@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -37,7 +38,7 @@ def writable(folder: Path) -> None:
 
 
 def as_json(value: Any) -> None:
-    """Print for machines, NaN as null."""
+    """Print for machines: NaN as null, and infinity, which JSON lacks too, as "inf"."""
     typer.echo(json.dumps(_strict(value), indent=1, allow_nan=False))
 
 
@@ -46,8 +47,8 @@ def _strict(value: Any) -> Any:
         return {key: _strict(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_strict(item) for item in value]
-    if isinstance(value, float) and value - value != 0.0:  # NaN or infinite
-        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -72,14 +73,10 @@ def theory(
         "v": promises.v,
         "constants": {name: vars(one) for name, one in constants.named.items()},
         "bounds": {name: vars(one) for name, one in promises.named.items()},
-    }
-    given["bounds"] |= {
-        f"tau_{i + 1}": {
-            "value": promises.tau(i),
-            "label": "lem:ni",
-            "meaning": f"the round from which arm {i + 1} is surely pulled often enough",
-        }
-        for i in range(world.n_arms)
+        "arms": [
+            {name: vars(one) for name, one in promises.of_arm(i).items()}
+            for i in range(world.n_arms)
+        ],
     }
     if error is not None:
         given["plan"] = _plan(world, promises, arm, error, seed)
@@ -97,7 +94,8 @@ def _plan(world: Any, promises: Any, arm: int, error: float, seed: int) -> dict[
 
     runs = simulate(
         world,
-        ThompsonSampling(v=promises.v),
+        # Without a finite R there is no bound, but a policy may still be told the true scale.
+        ThompsonSampling(v=promises.v if math.isfinite(promises.v) else "told"),
         horizon=ROUNDS,
         replications=REPLICATIONS,
         seed=seed,
@@ -119,7 +117,8 @@ def _show(given: dict[str, Any]) -> None:
     constants = Table("constant", "value", "± error", "label", "meaning", title="Constants",
                       title_justify="left")  # fmt: skip
     for name, one in given["constants"].items():
-        error = f"{one['error']:.1g}" if one["error"] else "exact"
+        error = "at least" if math.isnan(one["error"]) else "exact"
+        error = f"{one['error']:.1g}" if one["error"] > 0.0 else error
         constants.add_row(name, f"{one['value']:.4g}", error, one["label"], one["meaning"])
     out().print(constants)
     title = (
@@ -130,6 +129,12 @@ def _show(given: dict[str, Any]) -> None:
     for name, one in given["bounds"].items():
         bounds.add_row(name, f"{one['value']:.3g}", one["label"], one["meaning"])
     out().print(bounds)
+    heads = (f"{name}\n{one['label']}" for name, one in given["arms"][0].items())
+    arms = Table("arm", *heads, title="Of each arm, in the last round, after p_i T / 4 pulls of it",
+                 title_justify="left")  # fmt: skip
+    for i, arm in enumerate(given["arms"], start=1):
+        arms.add_row(str(i), *(f"{one['value']:.3g}" for one in arm.values()))
+    out().print(arms)
     err().print("[dim]The bounds are about rates: far above what happens at any usual size.[/]")
     if "plan" in given:
         plan = given["plan"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,19 @@ GREEK = {
     "kappa": "κ",
     "delta": "δ",
 }
-PAGE, AUDIT_PAGE = "index.html", "audit.html"
+PAGE, AUDIT_PAGE, LEFT_OUT = "index.html", "audit.html", ".left-out.json"
 
 
-def write(out: Path, studies: list[Study], left_out: dict[str, str]) -> Path:
-    """Write the page of all that is in a folder, and of what was left out and why."""
+def write(out: Path, studies: list[Study], left_out: dict[str, str] | None = None) -> Path:
+    """Write the page of all that is in a folder, and of what was left out and why.
+
+    Without `left_out` it is what the page said before.
+    """
+    kept = out / LEFT_OUT
+    if left_out is None:
+        left_out = json.loads(kept.read_text()) if kept.exists() else {}
+    with replacing(kept) as file:
+        file.write(json.dumps(left_out).encode())
     found = [made for study in studies if (made := manifest(out / study.name)) is not None]
     for made in found:
         made["figure"] = _embedded(out / made["study"] / "figure.svg")

@@ -46,7 +46,10 @@ class Arrays(Protocol):
 
 @dataclass(frozen=True)
 class Constant:
-    """A number with its standard error (0: exact), its label in the paper and what it is."""
+    """A number with its standard error, its label in the paper and what it is.
+
+    An error of 0 means exact, NaN that the number is only known to be at least this.
+    """
 
     value: float
     error: float
@@ -113,6 +116,7 @@ def instance(world: Arrays, *, trials: int = TRIALS, seed: Seed = 0) -> Instance
     kappa, margin = _gaps(world, n_arms, trials, seed)
     limit = np.sqrt(np.diag(world.observation_covariance).max())
     said = "" if world.is_normal else "; of worlds that are not normal it may be larger"
+    known = 0.0 if world.is_normal else np.nan
     return Instance(
         n_arms=n_arms,
         dim=dim,
@@ -139,10 +143,10 @@ def instance(world: Arrays, *, trials: int = TRIALS, seed: Seed = 0) -> Instance
         ),
         r1=Constant(world.r1, 0.0, "eq:r1", "sub-Gaussian constant of the reward's noise"),
         r2=Constant(
-            world.r2, 0.0, "ass:subg", f"sub-Gaussian constant of x'mu - y'eta given y{said}"
+            world.r2, known, "ass:subg", f"sub-Gaussian constant of x'mu - y'eta given y{said}"
         ),
         r=Constant(
-            float(np.hypot(world.r1, world.r2)), 0.0, "lem:subg", f"sqrt(R1^2 + R2^2){said}"
+            float(np.hypot(world.r1, world.r2)), known, "lem:subg", f"sqrt(R1^2 + R2^2){said}"
         ),
     )
 
@@ -153,22 +157,26 @@ def _gaps(world: Arrays, n_arms: int, trials: int, seed: Seed) -> tuple[Constant
     pieces = [_normalised(world.rounds(BLOCK, source), n_arms) for _ in range(trials // BLOCK)]
     best = np.concatenate([piece[0] for piece in pieces])
     gaps = np.concatenate([piece[1] for piece in pieces])  # (trials, n_arms), inf for the best
-    medians, ratios = [], []
-    for i in range(n_arms):
+    medians, ratios, seldom = [], [], []
+    for i in range(n_arms if n_arms > 1 else 0):
         own = gaps[best == i]
-        if len(own) >= LEAST_GAPS and n_arms > 1:
-            medians.append(_median(own.min(axis=1)))
-        ratios += [_steepest(own[:, j]) for j in range(n_arms) if j != i and len(own) > LEAST_GAPS]
+        if len(own) < 2 * LEAST_GAPS:
+            seldom.append(str(i + 1))
+            continue
+        medians.append(_median(own.min(axis=1)))
+        ratios += [_steepest(own[:, j]) for j in range(n_arms) if j != i]
+    without = f"; without arms {', '.join(seldom)}, best too seldom to tell" if seldom else ""
     kappa = min(medians) if medians else (np.inf if n_arms == 1 else np.nan, 0.0)
     # With one arm nothing can be confused; with none seen often enough nothing can be said.
     margin = max(ratios) if ratios else (0.0 if n_arms == 1 else np.nan, 0.0)
     return (
-        Constant(*kappa, "eq:kappa", "half of the time the best arm leads by this, normalised"),
+        Constant(
+            *kappa, "eq:kappa", f"half of the time the best arm leads by this, normalised{without}"
+        ),
         Constant(
             *margin,
             "ass:mar",
-            "P(0 < normalised gap <= u | arm i is best) <= C u; a largest ratio, estimated a "
-            "little too high",
+            f"P(0 < normalised gap <= u | arm i is best) <= C u{without}",
         ),
     )
 
@@ -194,11 +202,17 @@ def _median(values: Floats) -> tuple[float, float]:
 
 
 def _steepest(gaps: Floats) -> tuple[float, float]:
-    """The largest ratio of a share of gaps to the largest of them, and its standard error."""
-    ordered = np.sort(gaps[gaps > 0.0])
+    """The largest ratio of a share of gaps to the largest of them, and its standard error.
+
+    One half of the gaps says where the ratio is largest and the other how large it is there: the
+    largest of many noisy ratios would be too high.
+    """
+    half = len(gaps) // 2
+    ordered = np.sort(gaps[:half][gaps[:half] > 0.0])
     if len(ordered) < LEAST_GAPS:
         return 0.0, 0.0
-    counts = np.arange(LEAST_GAPS, len(ordered) + 1)
-    ratios = counts / len(gaps) / ordered[LEAST_GAPS - 1 :]
-    k = int(ratios.argmax())
-    return float(ratios[k]), float(ratios[k] / np.sqrt(counts[k]))
+    shares = np.arange(LEAST_GAPS, len(ordered) + 1) / half
+    limit = ordered[LEAST_GAPS - 1 + int((shares / ordered[LEAST_GAPS - 1 :]).argmax())]
+    share = float(((gaps[half:] > 0.0) & (gaps[half:] <= limit)).mean())
+    error = np.sqrt(share * (1.0 - share) / (len(gaps) - half))
+    return float(share / limit), float(error / limit)

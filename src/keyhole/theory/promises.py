@@ -61,11 +61,17 @@ class Promises:
         t, n and p may be given besides, and another horizon, whose L is then taken.
         """
         given = {**self._given, **more}
+        if name not in bounds.__all__:
+            raise InvalidValue(f"there is no bound {name!r}; there are {', '.join(bounds.__all__)}")
         wanted = inspect.signature(getattr(bounds, name)).parameters
-        with np.errstate(invalid="ignore", over="ignore"):
-            if "length" in wanted and "length" not in given:
-                given["length"] = self.bound("length", horizon=given["horizon"])
-            return getattr(bounds, name)(**{argument: given[argument] for argument in wanted})
+        if "length" in wanted and "length" not in given:
+            given["length"] = self.bound("length", horizon=given["horizon"])
+        if missing := [argument for argument in wanted if argument not in given]:
+            raise InvalidValue(f"{name} also needs {' and '.join(missing)}")
+        with np.errstate(all="ignore"):
+            value = getattr(bounds, name)(**{argument: given[argument] for argument in wanted})
+        # Nothing times an infinite constant: a bound of no use, not one of no value.
+        return np.where(np.isnan(value), np.inf, value)[()]
 
     @property
     def nu_1(self) -> float:
@@ -74,7 +80,13 @@ class Promises:
 
     def tau(self, arm: int) -> float:
         """The round from which theorem 1 holds of an arm (0, 1, ...)."""
-        return float(self.bound("tau", p=self.instance.p[arm].value))
+        return float(self.bound("tau", p=self._p(arm)))
+
+    def _p(self, arm: int) -> float:
+        arm, n = checks.whole("arm", arm, least=0), self.instance.n_arms
+        if arm >= n:
+            raise InvalidValue(f"arm must be below {n}, the number of arms, got {arm}")
+        return self.instance.p[arm].value
 
     def rounds_until(self, arm: int, error: float) -> float:
         """The round from which theorem 1 puts an arm's estimation error below a number.
@@ -82,7 +94,7 @@ class Promises:
         The theorem is about rounds up to T, and its constants grow with T: this is the smallest T,
         not below the horizon, that is itself late enough.
         """
-        error, p = checks.positive("error", error), self.instance.p[arm].value
+        error, p = checks.positive("error", error), self._p(arm)
         horizon, answer = 0.0, float(self.horizon)
         while answer > horizon * (1.0 + 1e-9):
             horizon = answer
@@ -102,6 +114,14 @@ class Promises:
             for name, (label, meaning) in MEANINGS.items()
         }
 
+    def of_arm(self, arm: int) -> dict[str, Promise]:
+        """Every bound of one arm (0, 1, ...) at the end of the horizon, after p_i T / 4 pulls."""
+        p, t = self._p(arm), float(self.horizon)
+        return {
+            name: Promise(float(self.bound(name, t=t, p=p, n=p * t / 4.0)), label, meaning)
+            for name, (label, meaning) in MEANINGS_OF_ARMS.items()
+        }
+
 
 MEANINGS = {
     "truncation": ("lem:tr", "no entry of any observation is larger"),
@@ -111,9 +131,26 @@ MEANINGS = {
     "nu_2": ("lem:term1", "pulls from which an arm is not mistaken"),
     "ell": ("lem:ni", "pulls that other arms may take from a clearly best one"),
     "h": ("eq:h", "estimation error times the root of the pulls"),
-    "g_1": ("eq:g1", "errors of two samples times the root of the rounds"),
+    "term_1": ("lem:term1", "pulls of j from a clearly best i, both well known"),
+    "term_2": ("lem:term2", "pulls of j since its sample is far off"),
+    "term_3": ("lem:term3", "pulls of j since its estimate is far off"),
+    "g_1": ("eq:g1", "a sample's error times the root of the rounds"),
     "c_m": ("eq:cm", "the constant of a suboptimal pull"),
     "suboptimal_probability": ("thm:reg2", "probability of a suboptimal pull in the last round"),
     "theorem_2": ("thm:reg2", "regret of Algorithm 1"),
+    "g": ("thm:reg1", "errors of two samples times the root of the rounds, shared parameter"),
+    "shared_suboptimal_probability": (
+        "eq:probijsum",
+        "probability of a suboptimal pull, shared parameter",
+    ),
     "shared_theorem": ("thm:reg1", "regret of Algorithm 2, if all arms share a parameter"),
+}
+
+MEANINGS_OF_ARMS = {
+    "tau": ("lem:ni", "the round from which the arm is surely pulled often enough"),
+    "expected_pulls": ("lem:piineq", "pulls that are expected at least (below 0: nothing is said)"),
+    "covariance_bound": ("lem:eig", "largest eigenvalue of B^-1"),
+    "estimation_error": ("lem:eta0", "|mean - eta|"),
+    "theorem_1": ("thm:eta2", "|mean - eta|, by rounds"),
+    "sampling_error": ("lem:eta1", "|sample - eta|"),
 }

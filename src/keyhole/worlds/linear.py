@@ -19,6 +19,7 @@ from keyhole.errors import InvalidValue
 from keyhole.kernels import Ints
 from keyhole.seeds import Seed, Streams, streams
 from keyhole.worlds import drawing
+from keyhole.worlds.correlated import largest_of
 from keyhole.worlds.covariance import covariance, frozen, root, whitening
 from keyhole.worlds.distributions import Name, draw_of, is_subgaussian
 from keyhole.worlds.rounds import Floats, Rounds, World, digest
@@ -230,11 +231,16 @@ class LinearWorld(World):
     def optimality(self) -> tuple[Floats, Floats]:
         """p_i, the probability that arm i is optimal (def:astar), and its standard error.
 
-        Exact (error 0) for independent normal values; otherwise counted over 100,000 rounds.
+        Exact (error 0) for independent normal values, and for up to four different arms of a
+        shared normal context; otherwise counted over 100,000 rounds.
         """
         if self.has_independent_normal_values:
             exact = choice_probabilities(np.zeros(self.n_arms), self.value_scales)
             return exact, np.zeros(self.n_arms)
+        first, twin = self.distinct
+        together = largest_of(self.predicted_covariance[np.ix_(first, first)])
+        if self.is_normal and together is not None:  # twins of one parameter win by turns
+            return (together / np.bincount(twin))[twin], np.zeros(self.n_arms)
         p = np.zeros(self.n_arms)
         for values in self._trials():
             best = values == values.max(axis=1, keepdims=True)

@@ -1,0 +1,94 @@
+"""What is audited, and how hard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+
+from keyhole import checks
+from keyhole.audit.tracing import Trace, trace
+from keyhole.errors import InvalidValue
+from keyhole.policies import Policy, ThompsonSampling
+from keyhole.simulation import simulate
+from keyhole.theory import Promises, instance
+from keyhole.worlds import LinearWorld
+
+# Rates show after this many pulls for each dimension.
+EARLY = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What is audited, and how hard: within the theory's assumptions, and with two arms or more."""
+
+    world: LinearWorld
+    horizon: int = 4000
+    replications: int = 40
+    delta: float = 0.1
+    seed: int = 1
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.world, LinearWorld):
+            raise InvalidValue(f"an audit is of a LinearWorld, got {type(self.world).__name__}")
+        noise = np.linalg.eigvalsh(self.world.sensing_covariance).min()
+        if not self.world.is_subgaussian or not np.isfinite(self.world.r1) or noise <= 1e-12:
+            raise InvalidValue(
+                "the theory assumes sub-Gaussian contexts and noise, and sensing noise in every "
+                "direction: there is nothing to audit without them"
+            )
+        if self.world.n_arms < 2:
+            raise InvalidValue("an audit needs two arms or more")
+        checks.whole("horizon", self.horizon, least=100)
+        checks.whole("replications", self.replications, least=4)
+        checks.number("delta", self.delta, above=0.0, most=0.5)
+
+    @cached_property
+    def promises(self) -> Promises:
+        """The bounds of this world."""
+        return Promises(instance(self.world), horizon=self.horizon, delta=self.delta)
+
+    @property
+    def policy(self) -> Policy:
+        """Algorithm 1 with v = R, or Algorithm 2."""
+        return ThompsonSampling(v="told", parameters="shared" if self.shared else "per-arm")
+
+    def runs(self, policy: Policy) -> xr.Dataset:
+        """Curves of a policy at times evenly spaced on a logarithmic scale."""
+        times = np.unique(np.geomspace(1, self.horizon, 80).astype(int))
+        return simulate(
+            self.world,
+            {"audited": policy},
+            horizon=self.horizon,
+            replications=self.replications,
+            seed=self.seed,
+            checkpoints=times.tolist(),
+            progress=False,
+        ).sel(policy="audited")
+
+    @cached_property
+    def told(self) -> xr.Dataset:
+        """Curves of the policy that the theorems are about."""
+        return self.runs(self.policy)
+
+    @cached_property
+    def traced(self) -> Trace:
+        """The same policy, looked at after every pull."""
+        return trace(
+            self.world,
+            self.policy,
+            self.promises,
+            replications=self.replications,
+            seed=self.seed,
+        )
+
+    @property
+    def is_early(self) -> bool:
+        """Whether some parameter that matters was seen so little that no rate can show yet."""
+        matters = [True] if self.shared else [one.value > 0 for one in self.promises.instance.p]
+        pulls = self.told.pulls.isel(time=-1).mean("replication").values
+        seen = [pulls.sum()] if self.shared else pulls[matters]
+        return bool(np.min(seen) < EARLY * self.world.dim)

@@ -1,0 +1,71 @@
+"""Every explicit bound of the paper's appendices C to F, as a function of an instance's constants.
+
+Arguments carry the names of `docs/symbols.md`: horizon T, n_arms N, dim d_y, r R, length L, margin
+C, and t and n, over which everything is vectorised; a function's arguments are the constants that
+the bound depends on. Logarithms are natural. Where the paper slips, the corrected form is given and
+the docstring says so.
+
+The constants are enormous for any real instance: the bounds are about rates. At sizes that can be
+simulated they are above what happens by many orders of magnitude, and minimum times are beyond any
+horizon.
+"""
+
+from keyhole.theory.bounds.estimation import (
+    confidence_radius,
+    covariance_bound,
+    estimation_error,
+    h,
+    length,
+    nu_1,
+    sampling_error,
+    truncation,
+)
+from keyhole.theory.bounds.pulls import (
+    ell,
+    expected_pulls,
+    missed_odds,
+    nu_2,
+    tau,
+    term_1,
+    term_2,
+    term_3,
+    theorem_1,
+)
+from keyhole.theory.bounds.regret import (
+    bounded_corollary,
+    c_m,
+    g,
+    g_1,
+    shared_suboptimal_probability,
+    shared_theorem,
+    suboptimal_probability,
+    theorem_2,
+)
+
+__all__ = [
+    "bounded_corollary",
+    "c_m",
+    "confidence_radius",
+    "covariance_bound",
+    "ell",
+    "estimation_error",
+    "expected_pulls",
+    "g",
+    "g_1",
+    "h",
+    "length",
+    "missed_odds",
+    "nu_1",
+    "nu_2",
+    "sampling_error",
+    "shared_suboptimal_probability",
+    "shared_theorem",
+    "suboptimal_probability",
+    "tau",
+    "term_1",
+    "term_2",
+    "term_3",
+    "theorem_1",
+    "theorem_2",
+    "truncation",
+]
