@@ -43,6 +43,23 @@ def test_controls_fail_in_the_smallest_audit_too() -> None:
     assert "20 arms" in made[0].claim
 
 
+def test_worlds_without_regret() -> None:
+    """Arms of one parameter and one context: nothing can be confused, and nothing divides by 0."""
+    alike = replace(WORLD, parameters=np.ones((3, 4)), shared_context=True)
+    made = {one.name: one for one in audit(Scope(world=alike, **SMALL), with_controls=False)}
+    assert "the worst regret is 0" in made["regret"].evidence
+    assert all(one.as_expected for one in made.values())
+
+
+def test_a_bound_below_what_happens_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    scope = Scope(world=WORLD, **SMALL)
+    for claim in (claims.suboptimal, claims.estimation, claims.regret):
+        assert claim(scope).holds is not False
+    monkeypatch.setattr(kh.theory.Promises, "bound", lambda *_, **__: 1e-9)
+    for claim in (claims.suboptimal, claims.estimation, claims.regret):
+        assert claim(scope).holds is False
+
+
 def test_samples_that_spread_too_far_are_found_out() -> None:
     scope = Scope(world=WORLD, **SMALL)
     assert claims.sampling(scope).holds
@@ -164,7 +181,7 @@ def test_exponents(power: float) -> None:
     )
     slope = findings.exponent(curves)
     assert slope.value == pytest.approx(power, abs=1e-6)
-    assert slope.error < 1e-6  # a common factor does not change a slope
+    assert slope.error < 2e-6  # a common factor does not change a slope
 
 
 def test_shares_are_judged_by_the_claimed_probability() -> None:
@@ -181,6 +198,7 @@ def test_shares_are_judged_by_the_claimed_probability() -> None:
         ({"world": "small"}, "of a LinearWorld, got str"),
         ({"horizon": 10}, "horizon"),
         ({"replications": 1}, "replications"),
+        ({"seed": -1}, "seed"),
         ({"delta": 0.0}, "delta"),
         ({"world": linear(context_distribution="student-t")}, "sub-Gaussian"),
         ({"world": linear(sensing_covariance=0.0)}, "sensing noise in every direction"),

@@ -346,7 +346,7 @@ def test_theory_takes_the_world_of_a_file(tmp_path: Path) -> None:
     assert given["bounds"]["theorem_2"]["value"] == "inf"  # nothing is promised
     assert "give no flags" in fails("theory", "--config", "study.toml", "--arms", "3")
     (tmp_path / "study.toml").write_text(
-        '[world]\nn_arms = 2\ncontext_dim = 2\nobservation_dim = 2\n'
+        "[world]\nn_arms = 2\ncontext_dim = 2\nobservation_dim = 2\n"
         'reward_distribution = "student-t"'
     )
     heavy = json.loads(

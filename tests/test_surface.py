@@ -40,6 +40,7 @@ PUBLIC = [
     "Uniform",
     "UnknownArm",
     "World",
+    "audit",
     "choice_probabilities",
     "datasets",
     "plots",

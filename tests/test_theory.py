@@ -61,6 +61,20 @@ def test_the_radius_by_hand() -> None:
     assert found == pytest.approx(2.25)
 
 
+def test_the_radius_covers_in_one_dimension_too() -> None:
+    """y = 1, so |mean - eta|_B = |sum of noise - eta| / sqrt(1 + n): covered for all n at once."""
+    n, runs, delta = 1000, 2000, 0.05
+    noise = np.random.default_rng(1).standard_normal((runs, n)).cumsum(axis=1)
+    seen = np.abs(noise) / np.sqrt(1.0 + np.arange(1, n + 1))
+    radius = bounds.confidence_radius(
+        np.arange(1, n + 1), dim=1, r=1.0, c_eta=0.0, length=1.0, delta=delta
+    )
+    missed = (seen > radius).any(axis=1).mean()
+    assert missed <= delta + 3 * math.sqrt(delta * (1 - delta) / runs)
+    printed = np.sqrt(np.log((1.0 + np.arange(1, n + 1)) / delta))
+    assert (seen > printed).any(axis=1).mean() > 2 * delta
+
+
 def test_eigenvalues_by_hand() -> None:
     given: dict[str, Any] = {"horizon": 5, "n_arms": 2, "length": 2.0, "lambda_m": 4.0}
     assert bounds.nu_1(**given, delta=10 / math.e) == pytest.approx(8 * 16 / 16)
@@ -117,7 +131,7 @@ def written_out(b: dict[str, Any]) -> dict[str, Any]:
         "c_m": cm,
         "suboptimal_probability": N * 16 * C / sqrt(pm) * (2 * v * sqrt(pi / lm) + h) / sqrt(t),
         "theorem_2": 2 * ce * L * tau(pm)
-        + 2 * L * g1 * (chance + 16 * cm * C * N / sqrt(pm) * log(T)),
+        + 2 * L * g1 * (chance + 4 * cm * C * N / sqrt(pm) * log(T)),
         "g": g,
         "shared_suboptimal_probability": 2 * cm * C * N / sqrt(t),
         "shared_theorem": 2 * ce * L * nu1 + L * g * (chance + 2 * cm * C * N * log(T)),
@@ -355,6 +369,10 @@ def test_nonsense() -> None:
         promises.bound("nope")
     with pytest.raises(kh.InvalidValue, match="theorem_1 also needs t and p"):
         promises.bound("theorem_1")
+    with pytest.raises(kh.InvalidValue, match="nu_1 does not depend on kapa"):
+        promises.bound("nu_1", kapa=1.0)
+    with pytest.raises(kh.InvalidValue, match=r"theory\.instance\(world\), got LinearWorld"):
+        kh.theory.Promises(linear(), horizon=10)  # type: ignore[arg-type]
     with pytest.raises(kh.InvalidValue, match="linear worlds such as LinearWorld, got str"):
         kh.theory.instance("world")  # type: ignore[arg-type]
     with pytest.raises(kh.InvalidValue, match="trials"):

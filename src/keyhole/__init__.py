@@ -38,7 +38,7 @@ from keyhole.worlds import (
 )
 
 if TYPE_CHECKING:
-    from keyhole import datasets, plots, summary
+    from keyhole import audit, datasets, plots, summary
     from keyhole.simulation import SimulationInterrupted, simulate
 
 __version__ = "0.1.0"
@@ -72,6 +72,7 @@ __all__ = [
     "Uniform",
     "UnknownArm",
     "World",
+    "audit",
     "choice_probabilities",
     "datasets",
     "plots",
@@ -84,6 +85,7 @@ __all__ = [
 _LAB = {
     "SimulationInterrupted": "keyhole.simulation",
     "simulate": "keyhole.simulation",
+    "audit": "keyhole.audit",
     "datasets": "keyhole.datasets",
     "plots": "keyhole.plots",
     "summary": "keyhole.summary",

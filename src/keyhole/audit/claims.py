@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from keyhole.audit.findings import Finding, exponent, share
 from keyhole.audit.scope import Scope
+from keyhole.errors import InvalidValue
 from keyhole.policies import Greedy, ThompsonSampling
 from keyhole.summary import over_log_squared, rate_between
 from keyhole.theory import bounds
@@ -123,11 +124,15 @@ def estimation(scope: Scope) -> Finding:
     return Finding(
         "estimation",
         "lem:eta0" if scope.shared else "thm:eta2",
-        "the estimation error falls like t^-1/2, and stays below its bound",
+        "the estimation error falls like t^-1/2, and ends below its bound",
         rate if last <= promised else False,
-        f"exponent {slope}; the largest error at the end is {last:.2g}, the bound {promised:.2g}, "
-        f"{promised / last:,.0f} times as much",
+        f"exponent {slope}; the largest error at the end is {last:.2g}, the bound {promised:.2g}"
+        f"{_looseness(promised, last)}",
     )
+
+
+def _looseness(promised: float, seen: float) -> str:
+    return f", {promised / seen:,.1g} times as much" if seen > 0.0 else ""
 
 
 def sampling(scope: Scope) -> Finding:
@@ -152,14 +157,15 @@ def suboptimal(scope: Scope) -> Finding:
     missed = 1.0 - rate_between(scope.told.optimal)
     slope = exponent(missed)
     last = float(missed.isel(time=-1).mean())
+    rate = None if scope.is_early else slope.at_most(-0.5 + CLOSE) or not missed.any()
     return Finding(
         "suboptimal pulls",
         "thm:reg1" if scope.shared else "thm:reg2",
-        "the probability of a suboptimal pull falls like t^-1/2, and stays below its bound",
-        None if scope.is_early else slope.at_most(-0.5 + CLOSE),
+        "the probability of a suboptimal pull falls like t^-1/2, and ends below its bound",
+        rate if last <= promised else False,
         f"exponent {slope}; at the end {last:.1%} of the pulls, the bound {promised:,.2g}"
         + (", which above 1 says nothing" if promised >= 1.0 else "")
-        + (f", {promised / last:.1g} times as much" if last > 0.0 else ""),
+        + _looseness(promised, last),
     )
 
 
@@ -180,10 +186,10 @@ def _regret(scope: Scope, runs: xr.Dataset, name: str) -> Finding:
     return Finding(
         name,
         "thm:reg1" if scope.shared else "thm:reg2",
-        "regret grows at most like (log t)^2, and stays below its bound",
+        "regret grows at most like (log t)^2, and ends below its bound",
         rate if worst <= promised else False,
         f"exponent in t over (log t)^2: {squared}, over (log t)^5.5: {looser}; the worst regret is "
-        f"{worst:,.0f}, the bound {promised:.2g}, {promised / worst:.1g} times as much",
+        f"{worst:,.0f}, the bound {promised:.2g}{_looseness(promised, worst)}",
     )
 
 
@@ -246,6 +252,8 @@ def audit(scope: Scope, *, with_controls: bool = True) -> Iterator[Finding]:
 
     The shared parameter is the first arm's. Findings come one by one, as they are made.
     """
+    if not isinstance(scope, Scope):
+        raise InvalidValue(f"audit takes a Scope, got {type(scope).__name__}")
     for claim in CLAIMS:
         yield claim(scope)
     first = np.tile(scope.world.parameters[:1], (scope.world.n_arms, 1))

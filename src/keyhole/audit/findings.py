@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
+from scipy.stats import t as student
 
 # How many standard errors contradict a claim.
 SURE = 3.0
@@ -105,4 +106,7 @@ def exponent(curves: xr.DataArray, draws: int = 400) -> Slope:
     logs = np.log(np.maximum(values[picks].mean(axis=1), least))
     slopes = logs @ x / (x @ x)
     own = np.log(np.maximum(values.mean(axis=0), least)) @ x / (x @ x)
-    return Slope(float(own), float(slopes.std(ddof=1)))
+    # A spread of few replications is known badly itself: Student's t in place of the normal.
+    n = len(values)
+    doubt = np.sqrt(n / (n - 1)) * student.ppf(norm.cdf(SURE), n - 1) / SURE
+    return Slope(float(own), float(slopes.std(ddof=1) * doubt))

@@ -45,6 +45,7 @@ class Scope:
         checks.whole("horizon", self.horizon, least=100)
         checks.whole("replications", self.replications, least=4)
         checks.number("delta", self.delta, above=0.0, most=0.5)
+        checks.whole("seed", self.seed, least=0)
 
     @cached_property
     def promises(self) -> Promises:

@@ -53,7 +53,7 @@ def theory(
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
-    """Print the constants of a world, and every bound of the paper for it.
+    """Print the constants of a world, and the bounds of the paper for it.
 
     The bounds are about rates: at sizes that can be simulated they are far above what happens.
 
@@ -107,7 +107,7 @@ def _plan(world: Any, promises: Any, arm: int, error: float, seed: int) -> dict[
         "arm": arm,
         "error": error,
         "by_the_bound": promises.rounds_until(arm - 1, error),
-        "by_simulation": (rate / error) ** 2,
+        "by_simulation": max((rate / error) ** 2, 1.0),
         "rate": rate,
         "rate_error": float(late.std(ddof=1) / REPLICATIONS**0.5),
     }
@@ -138,10 +138,13 @@ def _show(given: dict[str, Any]) -> None:
     err().print("[dim]The bounds are about rates: far above what happens at any usual size.[/]")
     if "plan" in given:
         plan = given["plan"]
+        spread = 2.0 * plan["rate_error"] / plan["rate"] * plan["by_simulation"]
+        surely = "after {:.2g}" if math.isfinite(plan["by_the_bound"]) else "never"
         out().print(
-            f"Arm {plan['arm']} is known to within {plan['error']:g} after "
-            f"{plan['by_simulation']:,.0f} rounds as simulated "
-            f"(error x sqrt(t) = {plan['rate']:.3g} ± {plan['rate_error']:.1g}), "
-            f"and surely after {plan['by_the_bound']:.2g} by the bound.",
+            f"Arm {plan['arm']} is known to within {plan['error']:g}: as simulated on average "
+            f"after {plan['by_simulation']:,.0f} ± {spread:,.0f} rounds (error x sqrt(t) = "
+            f"{plan['rate']:.3g} ± {plan['rate_error']:.1g}, measured from round "
+            f"{ROUNDS // 2:,} to {ROUNDS:,}); surely, by the bound, "
+            f"{surely.format(plan['by_the_bound'])}.",
             soft_wrap=True,
         )

@@ -36,6 +36,11 @@ class Promises:
     def __init__(
         self, instance: Instance, *, horizon: int, delta: float = 0.05, v: float | None = None
     ) -> None:
+        if not isinstance(instance, Instance):
+            raise InvalidValue(
+                f"Promises are of an Instance, from theory.instance(world), got "
+                f"{type(instance).__name__}"
+            )
         self.instance = instance
         self.horizon = checks.whole("horizon", horizon, least=2)
         self.delta = checks.number("delta", delta, above=0.0, most=0.999)
@@ -66,6 +71,8 @@ class Promises:
         wanted = inspect.signature(getattr(bounds, name)).parameters
         if "length" in wanted and "length" not in given:
             given["length"] = self.bound("length", horizon=given["horizon"])
+        if unknown := sorted(set(more) - set(wanted) - set(AT)):
+            raise InvalidValue(f"{name} does not depend on {', '.join(unknown)}")
         if missing := [argument for argument in wanted if argument not in given]:
             raise InvalidValue(f"{name} also needs {' and '.join(missing)}")
         with np.errstate(all="ignore"):
@@ -108,7 +115,7 @@ class Promises:
     @property
     def named(self) -> dict[str, Promise]:
         """Every bound that needs no arm and no round, at the end of the horizon."""
-        at_end = {"t": float(self.horizon), "n": float(self.horizon)}
+        at_end = dict.fromkeys(AT, float(self.horizon))
         return {
             name: Promise(float(self.bound(name, **at_end)), label, meaning)
             for name, (label, meaning) in MEANINGS.items()
@@ -123,6 +130,9 @@ class Promises:
         }
 
 
+# Where a bound is taken; one that does not depend on all of these is the same everywhere.
+AT = ("t", "n", "p")
+
 MEANINGS = {
     "truncation": ("lem:tr", "no entry of any observation is larger"),
     "length": ("eq:ybnd", "no observation is longer"),
@@ -131,6 +141,7 @@ MEANINGS = {
     "nu_2": ("lem:term1", "pulls from which an arm is not mistaken"),
     "ell": ("lem:ni", "pulls that other arms may take from a clearly best one"),
     "h": ("eq:h", "estimation error times the root of the pulls"),
+    "missed_odds": ("eq:phiinv2", "odds against a clearly best arm's sample, on average"),
     "term_1": ("lem:term1", "pulls of j from a clearly best i, both well known"),
     "term_2": ("lem:term2", "pulls of j since its sample is far off"),
     "term_3": ("lem:term3", "pulls of j since its estimate is far off"),

@@ -29,10 +29,12 @@ def confidence_radius(
 
     |mean - eta| in the norm of B stays within it for all rounds at once, with probability at least
     1 - delta for each arm (lem:subg). The paper's proof has a square on the left and none on the
-    right, and writes B^-1 S for mean - eta = B^-1 (S - eta): that term is the c_eta.
+    right, and writes B^-1 S for mean - eta = B^-1 (S - eta): that term is the c_eta. It is for
+    d_y >= 2: eq:stau has log(1 / delta) twice, which d_y = 1 would lose, and keeps here. For all N
+    arms at once, delta / N is to be given; lem:eta0 and what follows from it are for one arm, too.
 
-    >>> confidence_radius(99, dim=1, r=1.0, c_eta=0.5, length=1.0, delta=100 / np.e).round(12)
-    np.float64(1.5)
+    >>> confidence_radius(99, dim=2, r=1.0, c_eta=0.5, length=1.0, delta=100 / np.e**2).round(12)
+    np.float64(2.5)
     """
     return radius(n, dim, r, c_eta, length, delta)
 

@@ -28,9 +28,9 @@ def spread(
 def radius(
     n: ArrayLike, dim: int, r: float, c_eta: float, length: ArrayLike, delta: float
 ) -> Floats:
-    """R sqrt(d_y log((1 + L^2 n) / delta)) + c_eta."""
-    grown = np.log((1.0 + floats(length) ** 2 * floats(n)) / delta)
-    return floats(r * np.sqrt(dim * grown) + c_eta)
+    """R sqrt(d_y log((1 + L^2 n) / delta)) + c_eta, with log(1 / delta) twice if d_y = 1."""
+    grown = dim * np.log(1.0 + floats(length) ** 2 * floats(n))
+    return floats(r * np.sqrt(grown + max(dim, 2) * np.log(1.0 / delta)) + c_eta)
 
 
 def root(above: float, below: float) -> float:

@@ -95,9 +95,9 @@ def theorem_2(
 ) -> Floats:
     """The regret that Algorithm 1 does not exceed with probability 1 - delta (thm:reg2).
 
-    2 c_eta L tau_M + 2 L g_1 (sqrt(4 log T log(1 / delta)) + 16 c_M C N log T / sqrt(p_min)).
-    With the L of `length` it grows like (log T)^5.5. The 16 is as printed; the step before it
-    gives 4.
+    2 c_eta L tau_M + 2 L g_1 (sqrt(4 log T log(1 / delta)) + 4 c_M C N log T / sqrt(p_min)).
+    With the L of `length` it grows like (log T)^5.5. The 4 is from the step before; 16 is
+    printed.
     """
     of: dict[str, Any] = {"c_eta": c_eta, "length": length, "lambda_m": lambda_m, "delta": delta}
     last = tau(horizon=horizon, n_arms=n_arms, p=p_min, v=v, kappa=kappa, **of)
@@ -105,7 +105,7 @@ def theorem_2(
     pulls = c_m(horizon=horizon, dim=dim, v=v, r=r, **of)
     logarithm = np.log(floats(horizon))
     chance = np.sqrt(4.0 * logarithm * np.log(1.0 / delta))
-    summed = 16.0 * pulls * margin * n_arms * logarithm / np.sqrt(p_min)
+    summed = 4.0 * pulls * margin * n_arms * logarithm / np.sqrt(p_min)
     return floats(floats(length) * (2.0 * c_eta * last + errors * (chance + summed)))
 
 
