@@ -296,7 +296,7 @@ def test_a_recipe_draws_standard_normal_instances() -> None:
 
 @pytest.mark.parametrize("name", get_args(Name))
 def test_mean_zero_and_variance_one(name: str) -> None:
-    x = DRAWS[name](np.random.default_rng(1), np.empty(200_000))
+    x = DRAWS[name](kh.Streams(1)["x"], np.empty(200_000))
     mean_within(x, 0.0)
     mean_within(x**2, 1.0)
 
@@ -305,13 +305,13 @@ def test_mean_zero_and_variance_one(name: str) -> None:
 @pytest.mark.parametrize("s", [-2.0, -0.5, 1.0, 2.0])
 def test_strictly_sub_gaussian(name: str, s: float) -> None:
     """E exp(s X) <= exp(s^2 / 2), with 4.5 standard errors for the estimate of the left side."""
-    x = DRAWS[name](np.random.default_rng(2), np.empty(200_000))
+    x = DRAWS[name](kh.Streams(2)["x"], np.empty(200_000))
     moment = np.exp(s * x)
     assert moment.mean() <= np.exp(s * s / 2) + 4.5 * moment.std() / np.sqrt(x.size)
 
 
 def test_the_distributions_are_what_their_names_say() -> None:
-    rng = np.random.default_rng(3)
+    rng = kh.Streams(3)["x"]
     draws = {name: draw(rng, np.empty(20_000)) for name, draw in DRAWS.items()}
     root = np.sqrt(3)
     cut = stats.truncnorm(-2, 2)

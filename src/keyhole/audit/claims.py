@@ -157,7 +157,8 @@ def suboptimal(scope: Scope) -> Finding:
     missed = 1.0 - rate_between(scope.told.optimal)
     slope = exponent(missed)
     last = float(missed.isel(time=-1).mean())
-    rate = None if scope.is_early else slope.at_most(-0.5 + CLOSE) or not missed.any()
+    falls = slope.at_most(-0.5 + CLOSE) if missed.any() else True
+    rate = None if scope.is_early else falls
     return Finding(
         "suboptimal pulls",
         "thm:reg1" if scope.shared else "thm:reg2",

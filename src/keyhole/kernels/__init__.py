@@ -1,16 +1,20 @@
 """The compiled core: functions of arrays alone, handed every random number that they use.
 
+The ziggurat that makes those numbers is here too, and handed its own state.
+
 The only place where numba is used. Callers use the names below; the rest is their machinery.
 """
 
 from keyhole.kernels.choosing import explorations, select_rows
 from keyhole.kernels.learning import absorb_many, refresh, settle
+from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
 from keyhole.kernels.online import all_usable, choose, learn
 from keyhole.kernels.playing import Block, Record, play, trial
 from keyhole.kernels.probability import winning_rows
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 __all__ = [
+    "Bits",
     "Block",
     "Floats",
     "Ints",
@@ -21,11 +25,14 @@ __all__ = [
     "all_usable",
     "choose",
     "explorations",
+    "fill_normals",
+    "fill_uniforms",
     "learn",
     "play",
     "refresh",
     "select_rows",
     "settle",
+    "stream_state",
     "trial",
     "winning_rows",
 ]

@@ -201,25 +201,24 @@ def survey(
     """
     learned = rule.learned and not greedy
     pooled = pooled_variance(state) if learned else 0.0
-    leader = 0
+    leader, most = 0, -np.inf
+    squared_length = dot(y[0], y[0])
     for k in range(owner.size):
         i, row = owner[k], min(k, y.shape[0] - 1)
-        value, squared_length = 0.0, 0.0
-        for j in range(y.shape[1]):
-            value += y[row, j] * state.mean[i, j]
-            squared_length += y[row, j] * y[row, j]
-        mean[k] = value
+        if row > 0:
+            squared_length = dot(y[row], y[row])
+        mean[k] = dot(y[row], state.mean[i])
         optimism[k] = 0.0 if greedy else optimism_of(state, rule, i)
         dispersion[k] = 0.0 if greedy else rule.dispersion
         if learned:
             dispersion[k] = noise_scale(state, i, pooled)
-        score[k] = np.inf
-        if prune:
-            reach = max(optimism[k] + dispersion[k] * z[k], 0.0) * SLACK
-            score[k] = value + reach * np.sqrt(squared_length * state.bound[i])
-            if score[k] > score[leader]:
-                leader = k
-    return leader
+        reach = max(optimism[k] + dispersion[k] * z[k], 0.0) * SLACK
+        hope = mean[k] + reach * np.sqrt(squared_length * state.bound[i])
+        # Who leads is anybody's guess: a selection, where a branch would often be mispredicted.
+        leader = k if hope > most else leader
+        most = max(most, hope)
+        score[k] = hope if prune else np.inf
+    return leader if prune else 0
 
 
 @part

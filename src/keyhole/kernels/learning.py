@@ -47,11 +47,27 @@ def eigenvalue_bound(covariance: Floats, trace: float) -> float:
     rows = np.zeros(dim)
     for i in range(dim):
         for j in range(i):
-            size = abs(covariance[i, j])
-            rows[i] += size
-            rows[j] += size
-        rows[i] += covariance[i, i]
+            rows[j] += abs(covariance[i, j])
+        total = covariance[i, i]
+        for j in range(i):
+            total += abs(covariance[i, j])
+        rows[i] += total
     return min(trace, float(rows.max()))
+
+
+@part
+def cancels(covariance: Floats, y: Floats, most: float, q: float) -> bool:
+    """Whether rounding may change 1 + y'Py too much; y'Py is q, and its terms add up to `most`.
+
+    Or to less: the diagonal of P, which tells, is far apart in memory, and seldom needed.
+    """
+    limit = (CANCELLATION / EPSILON) * (1.0 + q)
+    if most <= limit:
+        return False
+    terms = 0.0
+    for j in range(y.size):
+        terms += y[j] * y[j] * covariance[j, j]
+    return terms > limit
 
 
 @part
@@ -64,32 +80,28 @@ def absorb(state: State, i: int, y: Floats, reward: float, w: Floats, known: boo
     covariance = state.covariance[i]
     if not known:
         multiply(covariance, y, w)
-    q, value, terms = 0.0, 0.0, 0.0
+    mean, moment = state.mean[i], state.moment[i]
+    # One sum or one row a loop: only then do they become vector instructions.
+    q, value, squared_length = max(dot(y, w), 0.0), dot(y, mean), dot(y, y)
     for j in range(y.size):
-        q += y[j] * w[j]
-        value += y[j] * state.mean[i, j]
-        terms += y[j] * y[j] * covariance[j, j]
-        state.moment[i, j] += reward * y[j]
+        moment[j] += reward * y[j]
     add_outer(state.precision[i], y, 1.0)
     state.n[i] += 1.0
     state.squares[i] += reward * reward
-    q = max(q, 0.0)
-    if EPSILON * terms > CANCELLATION * (1.0 + q):
+    if cancels(covariance, y, squared_length * state.bound[i], q):
         settle(state, i)
         return
 
     shrink = 1.0 / np.sqrt(1.0 + q)
     surprise = (reward - value) * shrink
-    shed, length = 0.0, 0.0
     for j in range(y.size):
         w[j] *= shrink
-        shed += w[j] * w[j]
-        state.mean[i, j] += surprise * w[j]
-        length += state.mean[i, j] * state.mean[i, j]
+    for j in range(y.size):
+        mean[j] += surprise * w[j]
     add_outer(covariance, w, -1.0)
     state.residual[i] += surprise * surprise
-    state.penalty[i] = state.prior[i] * length
-    state.trace[i] -= shed
+    state.penalty[i] = state.prior[i] * dot(mean, mean)
+    state.trace[i] -= dot(w, w)
     state.staleness[i] += 1.0 / REFRESH_STEPS + q * (1.0 / REFRESH_LOSS)
     if state.staleness[i] >= 1.0:
         refresh(state, i)

@@ -80,7 +80,8 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
         world = world.draw(source)
         check_world(world, plan.world)
     players = [Player(policy, world, plan.checkpoints) for policy in plan.policies.values()]
-    size = max(16, min(4096, BLOCK_FLOATS // (world.n_arms * world.dim)))
+    seen = world.dim if world.shared_context else world.n_arms * world.dim
+    size = max(16, min(4096, BLOCK_FLOATS // (seen + world.n_arms)))
     for start in range(0, plan.horizon, size):
         n = min(size, plan.horizon - start)
         rounds = _checked(world, world.rounds(n, source), n)

@@ -45,6 +45,8 @@ class DatasetWorld(World):
     sensing_scale: float
     reward_scale: float
 
+    shared_context = True
+
     def __init__(
         self,
         data: Dataset,

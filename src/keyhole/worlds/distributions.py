@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import InvalidValue
+from keyhole.seeds import Stream
 
 Name: TypeAlias = Literal[
     "normal", "uniform", "rademacher", "truncated-normal", "mixture", "student-t"
 ]
 Floats: TypeAlias = NDArray[np.float64]
 # Fills the array that it is given, and hands it back.
-Draw: TypeAlias = Callable[[np.random.Generator, Floats], Floats]
+Draw: TypeAlias = Callable[[Stream, Floats], Floats]
 
 # The truncated normal ends at two standard deviations, before it is scaled to variance 1.
 CUT = 2.0
@@ -33,12 +34,13 @@ MODE = 0.9
 FREEDOM = 5.0
 
 
-def normal(rng: np.random.Generator, out: Floats) -> Floats:
+def normal(rng: Stream, out: Floats) -> Floats:
     """Standard normal."""
-    return rng.standard_normal(out=out)
+    rng.standard_normal(out=out)
+    return out
 
 
-def uniform(rng: np.random.Generator, out: Floats) -> Floats:
+def uniform(rng: Stream, out: Floats) -> Floats:
     """Uniform from -sqrt(3) to sqrt(3)."""
     rng.random(out=out)
     out -= 0.5
@@ -46,19 +48,19 @@ def uniform(rng: np.random.Generator, out: Floats) -> Floats:
     return out
 
 
-def rademacher(rng: np.random.Generator, out: Floats) -> Floats:
+def rademacher(rng: Stream, out: Floats) -> Floats:
     """-1 or 1, with probability 1/2 each."""
     out[...] = np.where(rng.random(out=out) < 0.5, -1.0, 1.0)
     return out
 
 
-def truncated_normal(rng: np.random.Generator, out: Floats) -> Floats:
+def truncated_normal(rng: Stream, out: Floats) -> Floats:
     """A normal within two of its standard deviations, scaled to variance 1, by its quantiles."""
     quantiles = _quantiles(CUT_BELOW + (1.0 - 2.0 * CUT_BELOW) * rng.random(out=out))
     return np.divide(quantiles, math.sqrt(CUT_VARIANCE), out=out)
 
 
-def mixture(rng: np.random.Generator, out: Floats) -> Floats:
+def mixture(rng: Stream, out: Floats) -> Floats:
     """Two normals of equal weight at -0.9 and 0.9.
 
     One uniform number tells both the half and the place in it: no second one has to be drawn in
@@ -70,10 +72,12 @@ def mixture(rng: np.random.Generator, out: Floats) -> Floats:
     return np.add(MODE * side, math.sqrt(1.0 - MODE**2) * _quantiles(within), out=out)
 
 
-def student_t(rng: np.random.Generator, out: Floats) -> Floats:
+def student_t(rng: Stream, out: Floats) -> Floats:
     """Student's t with 5 degrees of freedom, scaled to variance 1. Not sub-Gaussian."""
     scale = math.sqrt((FREEDOM - 2.0) / FREEDOM)
-    return np.multiply(rng.standard_t(FREEDOM, out.shape), scale, out=out)
+    out[...] = rng.standard_t(FREEDOM, out.shape)
+    out *= scale
+    return out
 
 
 def _quantiles(shares: Floats) -> Floats:

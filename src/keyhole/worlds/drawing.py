@@ -25,10 +25,13 @@ def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     transform(seen, world.roots.observation, out=y)
     values = products(world, y, world.eta, out=source.empty("values", (n, world.n_arms)))
     root = world.roots.unseen
-    hidden, latent = (source.empty(name, (n, len(root))) for name in ("hidden", "latent"))
-    np.matmul(source["hidden"].standard_normal(out=hidden), root, out=latent)
+    latent = source.empty("latent", (n, root.shape[1]))
     if world.shared_context:
-        latent = latent[:, world.distinct[1]]
+        hidden = source["hidden"].standard_normal(out=source.empty("hidden", (n, len(root))))
+        latent = of_arms(world, np.matmul(hidden, root, out=latent))
+    else:
+        source["hidden"].standard_normal(out=latent)
+        latent *= root
     latent += values
     return rewarded(world, y, values, latent, source)
 
@@ -69,7 +72,14 @@ def products(
 ) -> Floats:
     """Each arm's row times its parameter: (T, n_arms or 1, d) and (n_arms, d) give (T, n_arms)."""
     if world.shared_context:
-        first, twin = world.distinct
-        return np.take(rows[:, 0] @ parameters[first].T, twin, axis=1, out=out)
+        first = world.distinct[0]
+        room = out if len(first) == world.n_arms else None
+        return of_arms(world, np.matmul(rows[:, 0], parameters[first].T, out=room))
     result: Floats = np.einsum("tnd,nd->tn", rows, parameters, out=out)
     return result
+
+
+def of_arms(world: LinearWorld, columns: Floats) -> Floats:
+    """Of each different parameter's column, those of all arms."""
+    first, twin = world.distinct
+    return columns if len(first) == world.n_arms else columns[:, twin]

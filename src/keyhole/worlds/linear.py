@@ -32,7 +32,7 @@ class Roots(NamedTuple):
     """Square roots of a world's covariances."""
 
     observation: Floats
-    unseen: Floats
+    unseen: Floats  # (k, arms): k normals times it have the unseen covariance of those arms
     context: Floats
     sensing: Floats
 
@@ -164,6 +164,8 @@ class LinearWorld(World):
         Arms of one parameter are computed once, so that they tie to the bit.
         """
         _, first, twin = np.unique(self.parameters, axis=0, return_index=True, return_inverse=True)
+        if len(first) == self.n_arms:  # in their own order then, so that nothing is moved about
+            return np.arange(self.n_arms), np.arange(self.n_arms)
         return first, twin.reshape(-1)
 
     @cached_property
@@ -174,13 +176,17 @@ class LinearWorld(World):
         return frozen(half.T @ half)
 
     @cached_property
-    def unseen_covariance(self) -> Floats:
-        """The covariance of x'mu - y'eta over arms, (n_arms, n_arms); diagonal for own contexts."""
+    def unseen_context(self) -> Floats:
+        """The covariance of x given y, Sx - D A Sx."""
         missed = np.eye(self.context_dim) - self.prediction @ self.sensing
         noise = self.prediction @ self.sensing_covariance @ self.prediction.T
-        # Sx - D A Sx as a sum of two squares: nothing cancels, and nothing is below zero.
-        left = missed @ self.context_covariance @ missed.T + noise
-        spread = self.parameters @ left @ self.parameters.T
+        # As a sum of two squares: nothing cancels, and nothing is below zero.
+        return frozen(missed @ self.context_covariance @ missed.T + noise)
+
+    @cached_property
+    def unseen_covariance(self) -> Floats:
+        """The covariance of x'mu - y'eta over arms, (n_arms, n_arms); diagonal for own contexts."""
+        spread = self.parameters @ self.unseen_context @ self.parameters.T
         return frozen(spread if self.shared_context else np.diag(np.diag(spread)))
 
     @property
@@ -265,13 +271,22 @@ class LinearWorld(World):
     @cached_property
     def roots(self) -> Roots:
         """The roots of the covariances that rounds are drawn with."""
-        own = self.distinct[0] if self.shared_context else np.arange(self.n_arms)
         return Roots(
             observation=root(self.observation_covariance),
-            unseen=root(self.unseen_covariance[np.ix_(own, own)]),
+            unseen=self._unseen_root,
             context=root(self.context_covariance),
             sensing=root(self.sensing_covariance),
         )
+
+    @property
+    def _unseen_root(self) -> Floats:
+        if not self.shared_context:
+            return np.sqrt(np.diag(self.unseen_covariance))[None, :]
+        different = self.parameters[self.distinct[0]]
+        # Arms beyond the context's length have nothing of their own: as few normals as can be.
+        if len(different) > self.context_dim:
+            return root(self.unseen_context) @ different.T
+        return root(different @ self.unseen_context @ different.T)
 
     def rounds(self, n: int, seed: Seed | Streams = None) -> Rounds:
         """The next n rounds of some streams, or the first n of a seed."""

@@ -35,6 +35,9 @@ class World(ABC):
     block serves to judge it.
     """
 
+    # Whether all arms see one observation, (n, 1, dim): blocks of more rounds then fit the cache.
+    shared_context: bool = False
+
     @property
     @abstractmethod
     def n_arms(self) -> int:
