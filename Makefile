@@ -26,6 +26,7 @@ reproduce: $(VENV)/installed
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/textbook.py
 	$(VENV)/bin/python benchmarks/simulation.py
+	$(RUN) benchmarks.peers
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,4 +34,4 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .numba .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .numba .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

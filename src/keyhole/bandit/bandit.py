@@ -20,6 +20,9 @@ from keyhole.kernels import Floats
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 
+# As many normals cost as much to draw one way as the other.
+FEW = 64
+
 
 class Bandit:
     """Chooses among named arms from what is seen of them, and learns from the rewards.
@@ -87,7 +90,7 @@ class Bandit:
         arms = self._arms if among is None else self._arms.among(among)
         owner = arms.owner
         rows = self._observed(y, owner.size)
-        z = self._rng.standard_normal(owner.size)
+        z = self._normals(owner.size)
         coin, tie = self._rng.random(2).tolist()
         law = np.empty((4, owner.size))
         state: tuple[Any, ...] = self.posterior.state
@@ -97,6 +100,15 @@ class Bandit:
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], self._rule.epsilon, place) if self.probabilities else None
         return Decision.made(arms.names[place], float(law[2, place]), own, chance)
+
+    def _normals(self, n: int) -> Floats:
+        """Standard normals; if they are many, by a stream that three of our own numbers begin."""
+        if n <= FEW:
+            return self._rng.standard_normal(n)
+        words = self._rng.integers(2**64, size=3, dtype=np.uint64)
+        z = np.empty(n)
+        kernels.fill_normals(kernels.stream_state(words, 0), z)
+        return z
 
     def choose_many(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decisions:
         """Choose an arm for each of n rounds from what is known now, by matrix products.
@@ -113,7 +125,7 @@ class Bandit:
                 f"{n_arms} arms, got {rounds.shape}"
             )
         location, scale = self.posterior.scores(self._rule, owner, rounds)
-        z = self._rng.standard_normal((n, n_arms))
+        z = self._normals(n * n_arms).reshape(n, n_arms)
         places = np.empty(n, dtype=np.int64)
         kernels.select_rows(
             location, scale, z, self._rng.random((n, 2)), self._rule.epsilon, places

@@ -180,6 +180,25 @@ def one_of_best(score: Floats, best: float, tie: float) -> int:
 
 
 @part
+def explore(
+    state: State, rule: Rule, owner: Ints, greedy: bool, optimism: Floats, dispersion: Floats
+) -> None:
+    """The optimism and the dispersion of each candidate."""
+    for k in range(owner.size):
+        optimism[k] = 0.0 if greedy else rule.optimism
+        dispersion[k] = 0.0 if greedy else rule.dispersion
+    if greedy:
+        return
+    if rule.radius > 0.0:
+        for k in range(owner.size):
+            optimism[k] = optimism_of(state, rule, owner[k])
+    if rule.learned:
+        pooled = pooled_variance(state)
+        for k in range(owner.size):
+            dispersion[k] = noise_scale(state, owner[k], pooled)
+
+
+@part
 def survey(
     state: State,
     rule: Rule,
@@ -199,26 +218,33 @@ def survey(
 
     Costs O(d) a candidate. Without pruning that most is taken to be infinite.
     """
-    learned = rule.learned and not greedy
-    pooled = pooled_variance(state) if learned else 0.0
-    leader, most = 0, -np.inf
-    squared_length = dot(y[0], y[0])
+    if prune:
+        squared_length = dot(y[0], y[0])
+        for k in range(owner.size):
+            i, row = owner[k], min(k, y.shape[0] - 1)
+            if row > 0:
+                squared_length = dot(y[row], y[row])
+            mean[k] = dot(y[row], state.mean[i])
+            score[k] = squared_length * state.bound[i]
+    else:
+        for k in range(owner.size):
+            mean[k] = dot(y[min(k, y.shape[0] - 1)], state.mean[owner[k]])
+    explore(state, rule, owner, greedy, optimism, dispersion)
+    if not prune:
+        for k in range(owner.size):
+            score[k] = np.inf
+        return 0
+    # Two plain loops over arrays, which become vector instructions: with very many arms they are
+    # most of a choice. Where hope is largest is anybody's guess, and a branch would guess wrong.
+    most = -np.inf
     for k in range(owner.size):
-        i, row = owner[k], min(k, y.shape[0] - 1)
-        if row > 0:
-            squared_length = dot(y[row], y[row])
-        mean[k] = dot(y[row], state.mean[i])
-        optimism[k] = 0.0 if greedy else optimism_of(state, rule, i)
-        dispersion[k] = 0.0 if greedy else rule.dispersion
-        if learned:
-            dispersion[k] = noise_scale(state, i, pooled)
         reach = max(optimism[k] + dispersion[k] * z[k], 0.0) * SLACK
-        hope = mean[k] + reach * np.sqrt(squared_length * state.bound[i])
-        # Who leads is anybody's guess: a selection, where a branch would often be mispredicted.
-        leader = k if hope > most else leader
-        most = max(most, hope)
-        score[k] = hope if prune else np.inf
-    return leader if prune else 0
+        score[k] = mean[k] + reach * np.sqrt(score[k])
+        most = max(most, score[k])
+    leader = 0
+    while score[leader] < most:
+        leader += 1
+    return leader
 
 
 @part

@@ -1,0 +1,1 @@
+"""Keyhole and its peers on the same work, in one run: `python -m benchmarks.peers`."""

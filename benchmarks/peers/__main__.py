@@ -1,0 +1,158 @@
+"""Keyhole and its peers on the same work, in one run.
+
+    python -m benchmarks.peers [--quick] [--out docs]
+
+Each library runs in an environment of its own, one process a measurement, nothing else beside it
+and every BLAS on one thread. Writes a page and a plot; what cannot be installed is said there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import keyhole as kh
+from benchmarks.peers import limits, page, sweep, work
+from benchmarks.peers.environments import PEERS
+
+HERE = Path(__file__).parent
+OURS = ("keyhole", "keyhole-logged")
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+console = Console(stderr=True, highlight=False)
+
+
+def ask(python: Path, adapter: str, module: str, task: str, source: Path, *more: str) -> Any:
+    """One measurement in a process of its own."""
+    command = [str(python), str(HERE / "measure.py"), adapter, module, task, str(source), *more]
+    result = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **ONE_THREAD}, check=False
+    )
+    if result.returncode:
+        last = result.stderr.strip().splitlines() or ["no message"]
+        return {"failed": last[-1]}
+    return json.loads(result.stdout.strip().splitlines()[-1])
+
+
+def simulated(n_arms: int, dim: int, workers: int, seconds: float) -> float:
+    """Rounds per second of whole simulations, the making of rounds included."""
+    world, policy = work.world(n_arms, dim), kh.ThompsonSampling(v=1.0)
+
+    def run(replications: int, horizon: int = work.HORIZON) -> None:
+        kh.simulate(
+            world,
+            policy,
+            horizon=horizon,
+            replications=replications,
+            seed=1,
+            workers=workers,
+            progress=False,
+        )
+
+    run(1, 50)
+    horizon = work.HORIZON if n_arms * dim <= 20_000 else 200
+    once = limits.best(lambda: run(2, horizon), 1)
+    replications = max(2, min(work.REPLICATIONS, round(seconds / once * 2)))
+    return replications * horizon / limits.best(lambda: run(replications, horizon), 5)
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    """Everything."""
+    budget = 0.3 if quick else 2.0
+    found: dict[str, Any] = {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "versions": {"keyhole": kh.__version__},
+        "missing": {},
+        "speed": {},
+        "regret": {},
+        "exact": {},
+        "simulation": {},
+    }
+    installed = [(name, Path(sys.executable), "keyhole") for name in OURS]
+    for peer in PEERS:
+        console.print(f"installing {peer.name}")
+        try:
+            found["versions"][peer.name] = peer.install()
+        except subprocess.CalledProcessError as error:
+            found["missing"][peer.name] = (str(error.stderr) or str(error)).splitlines()[-1]
+            continue
+        installed += [(adapter, peer.python, peer.module) for adapter in peer.adapters]
+    not_thompson = {a for peer in PEERS if not peer.thompson for a in peer.adapters}
+
+    with tempfile.TemporaryDirectory() as folder:
+        given, exact = work.histories()
+        history = work.save(Path(folder), "history", given)
+        found["exact_probabilities"] = [list(p) for p in exact]
+        for adapter, python, module in installed:
+            if adapter not in not_thompson:
+                console.print(f"exactness: {adapter}")
+                found["exact"][adapter] = ask(python, adapter, module, "exact", history)
+        for n_arms, dim in work.CELLS + work.ALONE:
+            cell, rounds = f"{n_arms}x{dim}", min(50_000, 20_000_000 // n_arms)
+            source = work.save(Path(folder), cell, work.stream(n_arms, dim, rounds))
+            for adapter, python, module in installed:
+                if adapter in OURS or (n_arms, dim) in work.CELLS:
+                    console.print(f"{cell}: {adapter}")
+                    answer = ask(python, adapter, module, "speed", source, str(budget))
+                    found["speed"].setdefault(adapter, {})[cell] = answer
+            source.unlink()
+            console.print(f"{cell}: simulation")
+            if (n_arms, dim) in work.CELLS:
+                found["simulation"][cell] = {
+                    str(w): simulated(n_arms, dim, w, budget) for w in (1, 2)
+                }
+        made = work.replications()
+        if quick:
+            made = {key: value[:4] for key, value in made.items()}
+        source = work.save(Path(folder), "replications", made)
+        for adapter, python, module in installed:
+            console.print(f"regret: {adapter}")
+            found["regret"][adapter] = ask(python, adapter, module, "regret", source)
+
+    console.print("end to end")
+    total = len(made["y"]) * work.HORIZON
+    found["end_to_end"] = total / simulated(*work.REGRET_CELL, workers=2, seconds=10.0)
+    console.print("limits")
+    rates = limits.machine()
+    found["rates"] = rates._asdict()
+    found["limits"] = {}
+    for n_arms, dim in work.CELLS:
+        world = work.world(n_arms, dim)
+        products = limits.products_of(world, 500 if quick else work.HORIZON)
+        least = limits.floor(world, rates, products)
+        found["limits"][f"{n_arms}x{dim}"] = {**least._asdict(), "products": products}
+    console.print("sweeps")
+    found["sweeps"] = sweep.exponents()
+    found["many"] = limits.many_arms()
+    return found
+
+
+def main() -> None:
+    """Measure, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a short look, and noisy")
+    parser.add_argument("--out", type=Path, default=HERE.parents[1] / "docs")
+    parser.add_argument("--again", action="store_true", help="write the page of the last run anew")
+    options = parser.parse_args()
+    data = options.out / "benchmarks.json"
+    if not options.again:
+        found = measure(options.quick)
+        options.out.mkdir(parents=True, exist_ok=True)
+        data.write_text(json.dumps(found, indent=1) + "\n")
+    page.write(json.loads(data.read_text()), options.out)
+    console.print(f"{options.out / 'benchmarks.md'}")
+
+
+if __name__ == "__main__":
+    main()

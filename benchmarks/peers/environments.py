@@ -1,0 +1,66 @@
+"""An environment for each peer, since their requirements clash."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[2] / ".peers"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A library, its distribution on PyPI, and what it needs that it does not say."""
+
+    name: str
+    module: str
+    package: str
+    more: tuple[str, ...] = ()
+    without: tuple[str, ...] = field(default=())  # installed without its own requirements
+    thompson: bool = True
+    variants: tuple[str, ...] = ()
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of its adapters."""
+        return self.variants or (self.name,)
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return HOME / self.name / "bin" / "python"
+
+    def install(self) -> str:
+        """The version that is there now; raises CalledProcessError where it cannot be installed."""
+        if not self.python.exists():
+            subprocess.run([sys.executable, "-m", "venv", HOME / self.name], check=True)
+        pip = [str(self.python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        done = HOME / self.name / "installed"
+        if not done.exists():
+            quiet = {"capture_output": True, "text": True, "check": True}
+            if self.without:
+                subprocess.run([*pip, "install", "--no-deps", *self.without], **quiet)  # type: ignore[call-overload]
+            wanted = [] if self.without else [self.package]
+            subprocess.run([*pip, "install", *wanted, *self.more], **quiet)  # type: ignore[call-overload]
+            done.touch()
+        code = f"from importlib.metadata import version; print(version({self.package!r}))"
+        return subprocess.check_output([self.python, "-c", code], text=True).strip()
+
+
+PEERS = (
+    Peer("contextualbandits", "contextualbandits.online", "contextualbandits",
+         variants=("contextualbandits-ci", "contextualbandits")),
+    Peer("mabwiser", "mabwiser.mab", "mabwiser"),
+    Peer("bayesianbandits", "bayesianbandits", "bayesianbandits"),
+    Peer("coba", "coba", "coba", more=("numpy",)),
+    # Versions from 0.5 on ask for an older Python, and what they require can no longer be built;
+    # LinTS needs only these.
+    Peer("obp", "obp.policy", "obp", without=("obp",),
+         more=("numpy", "scipy", "scikit-learn", "pandas", "pyyaml", "tqdm", "matplotlib",
+               "seaborn", "mypy-extensions", "torch")),
+    Peer("river", "river.bandit", "river", thompson=False),
+    Peer("vowpalwabbit", "vowpalwabbit", "vowpalwabbit", more=("numpy",), thompson=False,
+         variants=("vowpalwabbit-squarecb", "vowpalwabbit-regcb")),
+)  # fmt: skip

@@ -1,0 +1,48 @@
+"""How the time of a simulation grows: exponents in arms, dimension and rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import keyhole as kh
+from benchmarks.peers import work
+from benchmarks.peers.limits import best
+
+# Of each sweep the sizes, beyond those at which fixed costs still count, and what is expected:
+# every arm's mean is looked at once a round, a matrix has d^2 entries, rounds are all alike.
+SWEEPS = {
+    "arms": ([250, 500, 1000, 2000, 4000], 1.0),
+    "dim": ([60, 120, 240, 480], 2.0),
+    "rounds": ([2000, 4000, 8000, 16_000, 32_000], 1.0),
+}
+
+
+def seconds(name: str, size: int) -> float:
+    """One replication on one thread, all but one size as in the middle of the table."""
+    sizes = {"arms": 5, "dim": 20, "rounds": 600, name: size}
+    world, policy = work.world(sizes["arms"], sizes["dim"]), kh.ThompsonSampling(v=1.0)
+
+    def run() -> None:
+        kh.simulate(
+            world,
+            policy,
+            horizon=sizes["rounds"],
+            replications=1,
+            seed=1,
+            workers=1,
+            checkpoints=[sizes["rounds"]],
+            progress=False,
+        )
+
+    run()
+    return best(run, 5)
+
+
+def exponents() -> dict[str, dict[str, float]]:
+    """The slope of log seconds over log size, and the expected one."""
+    found = {}
+    for name, (sizes, expected) in SWEEPS.items():
+        times = [seconds(name, size) for size in sizes]
+        slope = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+        found[name] = {"measured": slope, "expected": expected, "from": sizes[0], "to": sizes[-1]}
+    return found
