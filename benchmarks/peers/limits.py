@@ -23,7 +23,8 @@ class Machine(NamedTuple):
     numpy_normal: float  # and of NumPy's fastest generator
     multiply_add: float  # seconds, at the speed of a matrix product that stays in cache
     byte: float  # seconds to read a byte from memory
-    cached_byte: float  # and from the second-level cache
+    shared_byte: float  # from the cache that cores share
+    cached_byte: float  # from a core's own second-level cache
 
 
 def best(work: Callable[[], object], repeats: int = 15) -> float:
@@ -49,13 +50,15 @@ def machine() -> Machine:
     room, a = np.empty(2**18), np.random.default_rng(1).random((256, 256))
     ours, numpys = kh.Streams(1)["x"], np.random.Generator(np.random.SFC64(1))
     product = np.empty_like(a)
-    large, small = np.ones(2**25), np.ones(2**15)  # 256 megabytes, and 256 kilobytes
+    # 256 megabytes, 8 megabytes and 256 kilobytes.
+    large, middle, small = np.ones(2**25), np.ones(2**20), np.ones(2**15)
     _sum(small)
     return Machine(
         normal=best(lambda: ours.standard_normal(out=room)) / room.size,
         numpy_normal=best(lambda: numpys.standard_normal(out=room)) / room.size,
         multiply_add=best(lambda: np.matmul(a, a, out=product)) / 256**3,
         byte=best(lambda: _sum(large), 5) / large.nbytes,
+        shared_byte=best(lambda: _sum(middle), 50) / middle.nbytes,
         cached_byte=best(lambda: _sum(small), 200) / small.nbytes,
     )
 
@@ -129,5 +132,7 @@ def floor(world: kh.LinearWorld, rates: Machine, products: float) -> Floor:
     # Means once, half a matrix for each form, two halves read and written.
     touched = 8.0 * (n * d + products * d * d / 2 + 2 * d * d)
     held = 8.0 * n * (d * d + d)
-    byte = rates.cached_byte if held < 2**19 else rates.byte
+    byte = rates.byte
+    if held < 2**24:
+        byte = rates.cached_byte if held < 2**19 else rates.shared_byte
     return Floor(normals * rates.normal, arithmetic * rates.multiply_add, touched * byte)

@@ -11,15 +11,15 @@ from benchmarks.peers.limits import best
 # Of each sweep the sizes, beyond those at which fixed costs still count, and what is expected:
 # every arm's mean is looked at once a round, a matrix has d^2 entries, rounds are all alike.
 SWEEPS = {
-    "arms": ([250, 500, 1000, 2000, 4000], 1.0),
-    "dim": ([60, 120, 240, 480], 2.0),
-    "rounds": ([2000, 4000, 8000, 16_000, 32_000], 1.0),
+    "arms": ([500, 1000, 2000, 4000, 8000], 1.0),
+    "dim": ([100, 200, 400, 800], 2.0),
+    "rounds": ([20_000, 40_000, 80_000, 160_000], 1.0),
 }
 
 
 def seconds(name: str, size: int) -> float:
     """One replication on one thread, all but one size as in the middle of the table."""
-    sizes = {"arms": 5, "dim": 20, "rounds": 600, name: size}
+    sizes = {"arms": 5, "dim": 20, "rounds": 1000, name: size}
     world, policy = work.world(sizes["arms"], sizes["dim"]), kh.ThompsonSampling(v=1.0)
 
     def run() -> None:

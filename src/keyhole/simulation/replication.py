@@ -22,15 +22,6 @@ from keyhole.worlds import Rounds, World
 BLOCK_FLOATS = 2**18
 
 
-class Room(threading.local):
-    """Memory for the blocks of this thread, which its next replication finds ready."""
-
-    def __init__(self) -> None:
-        self.memory: seeds.Memory = {}
-
-
-ROOM = Room()
-
 # What is kept of a replication: of each policy at each checkpoint, and there of each arm.
 Outcome = dict[str, NDArray[np.float64]]
 Tick = Callable[[int], None]
@@ -60,6 +51,38 @@ class Player:
             sums=np.zeros(5),
             counts=np.zeros(n),
         )
+        self._start = self.posterior.copy().state
+
+    def again(self) -> None:
+        """Forget all of it, and be ready for the next replication."""
+        for array, start in zip(self.posterior.state, self._start, strict=True):
+            array[...] = start
+        for name, array in self.record._asdict().items():
+            if name != "checkpoints":
+                array[...] = 0.0
+
+
+class Room(threading.local):
+    """What a thread's next replication finds ready: memory for its blocks, and its players."""
+
+    def __init__(self) -> None:
+        self.memory: seeds.Memory = {}
+        self.plan: Plan | None = None
+        self.players: list[Player] = []
+
+    def players_of(self, plan: Plan, world: World) -> list[Player]:
+        """Players who know nothing yet. In one and the same world they are not made anew."""
+        if self.plan is plan and world is plan.world:
+            for player in self.players:
+                player.again()
+        else:
+            policies = plan.policies.values()
+            self.plan = plan
+            self.players = [Player(policy, world, plan.checkpoints) for policy in policies]
+        return self.players
+
+
+ROOM = Room()
 
 
 def replicate(plan: Plan, number: int, tick: Tick | None = None) -> Outcome:
@@ -79,7 +102,7 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
     if not isinstance(world, World):
         world = world.draw(source)
         check_world(world, plan.world)
-    players = [Player(policy, world, plan.checkpoints) for policy in plan.policies.values()]
+    players = ROOM.players_of(plan, world)
     seen = world.dim if world.shared_context else world.n_arms * world.dim
     size = max(16, min(4096, BLOCK_FLOATS // (seen + world.n_arms)))
     for start in range(0, plan.horizon, size):
@@ -109,7 +132,7 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
         kept.append("correct")
     outcome = {name: np.stack([getattr(p.record, name) for p in players]) for name in kept}
     if rounds.labels is not None:
-        outcome["best_correct"] = players[0].record.best_correct
+        outcome["best_correct"] = players[0].record.best_correct.copy()
     for name in {"optimal", "correct", "best_correct"} & set(outcome):
         outcome[name] = outcome[name] / plan.checkpoints
     return outcome

@@ -1,0 +1,130 @@
+"""From what is observed to what the posterior is about: gaps filled, units settled, a constant."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from keyhole import checks
+from keyhole.errors import InvalidValue
+from keyhole.kernels import Floats
+from keyhole.moments import Moments
+
+# A feature's scale is known to about an eighth after this many observations, and settled.
+SETTLED = 32
+
+
+class Units(NamedTuple):
+    """Where each feature's scale begins, and how long its unit is."""
+
+    centre: Floats
+    scale: Floats
+
+
+class Features:
+    """What a bandit does to observations before its posterior sees them.
+
+    missing="predict": NaN becomes the best linear prediction from the entries that are there.
+    standardize: features are told in units of their own standard deviation (and, with a constant,
+    from their mean on), which are settled for good once enough was seen. intercept: a constant is
+    put before them.
+
+    Units are settled once and then stay, so that the posterior is a sum like any other, and one in
+    other units can be told in these. A prior of 1 in settled units is one in each feature's own.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        intercept: bool = False,
+        standardize: bool = False,
+        missing: Literal["predict"] | None = None,
+    ) -> None:
+        self.dim = dim
+        self.intercept = checks.flag("intercept", intercept)
+        self.standardize = checks.flag("standardize", standardize)
+        if missing not in ("predict", None):
+            raise InvalidValue(f"missing must be 'predict' or None, got {missing!r}")
+        self.missing = missing
+        self.moments = Moments.empty(dim)
+        self.units: Units | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings it was made with."""
+        return {
+            "intercept": self.intercept,
+            "standardize": self.standardize,
+            "missing": self.missing,
+        }
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether observations are taken as they are."""
+        return not any(self.options.values())
+
+    @property
+    def watches(self) -> bool:
+        """Whether anything follows from the observations' mean and covariance."""
+        return self.standardize or self.missing is not None
+
+    @property
+    def width(self) -> int:
+        """How many numbers the posterior is about."""
+        return self.dim + self.intercept
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether observations can be told in the posterior's units."""
+        return not self.standardize or self.units is not None
+
+    def filled(self, rows: Floats) -> Floats:
+        """Rows without gaps, from what was seen so far; nothing is added to it."""
+        if self.missing is not None and np.isnan(rows).any():
+            rows = rows.copy()
+            self.moments.fill(rows)
+        return rows
+
+    def see(self, rows: Floats) -> None:
+        """Add rows as they were observed, gaps and all, and settle the units if that is due."""
+        if self.watches:
+            self.moments.add(rows)
+        if self.standardize and self.units is None and self.moments.rows >= SETTLED:
+            self.units = self._measured()
+
+    def _measured(self) -> Units:
+        mean, scale = self.moments.mean, np.sqrt(np.diag(self.moments.covariance).clip(min=0.0))
+        # What never varied so far has at least a size; what was always 0 has no unit at all.
+        constant = scale <= 1e-12 * np.abs(mean)
+        scale[constant] = np.abs(mean[constant])
+        scale[scale == 0.0] = 1.0
+        return Units(mean if self.intercept else np.zeros(self.dim), scale)
+
+    def design(self, rows: Floats) -> Floats:
+        """Rows, (..., dim), as the posterior sees them, (..., width)."""
+        if self.units is not None:
+            rows = (rows - self.units.centre) / self.units.scale
+        if self.intercept:
+            rows = np.concatenate([np.ones((*rows.shape[:-1], 1)), rows], axis=-1)
+        return np.ascontiguousarray(rows)
+
+    def from_units_of(self, other: Features) -> Floats:
+        """M with design = M other_design, for observations in the other's settled units."""
+        own, theirs = self.units, other.units
+        if own is None or theirs is None:
+            return np.eye(self.width)
+        change = np.diag(theirs.scale / own.scale)
+        if not self.intercept:
+            return change
+        result = np.eye(self.width)
+        result[1:, 1:] = change
+        result[1:, 0] = (theirs.centre - own.centre) / own.scale
+        return result
+
+    def copy(self) -> Features:
+        """An independent copy."""
+        twin = Features(self.dim, **self.options)
+        twin.moments, twin.units = self.moments.copy(), self.units
+        return twin
