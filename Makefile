@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python -m
 # Numba notices a changed kernel, but not a change in one that it calls from another file.
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba/$(shell cat src/keyhole/kernels/*.py | cksum | tr ' ' -)
 
-.PHONY: test check demo reproduce bench clean
+.PHONY: test check demo reproduce bench docs clean
 
 test: check
 	$(RUN) pytest
@@ -33,5 +33,9 @@ $(VENV)/installed: pyproject.toml
 	$(RUN) pip install --quiet --editable '.[dev]'
 	touch $@
 
+docs: $(VENV)/installed
+	$(VENV)/bin/mkdocs build --quiet
+	@echo site/index.html
+
 clean:
-	rm -rf $(VENV) .numba .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .numba .peers site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

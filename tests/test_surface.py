@@ -28,6 +28,7 @@ PUBLIC = [
     "LinUCB",
     "LinearWorld",
     "MissingExtra",
+    "MissingWorld",
     "Policy",
     "Posterior",
     "RandomDatasetWorld",

@@ -31,6 +31,7 @@ from keyhole.tables import Dataset
 from keyhole.worlds import (
     DatasetWorld,
     LinearWorld,
+    MissingWorld,
     RandomDatasetWorld,
     RandomLinearWorld,
     Rounds,
@@ -60,6 +61,7 @@ __all__ = [
     "LinUCB",
     "LinearWorld",
     "MissingExtra",
+    "MissingWorld",
     "Policy",
     "Posterior",
     "RandomDatasetWorld",

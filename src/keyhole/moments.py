@@ -22,7 +22,7 @@ class Moments(NamedTuple):
     [2.0, 20.0]
     """
 
-    count: Floats  # (d, d)  how many rows have both entries
+    pairs: Floats  # (d, d)  how many rows have both entries
     total: Floats  # (d, d)  of these rows, the sum of the first entry
     product: Floats  # (d, d)  and of both entries' products
 
@@ -34,20 +34,20 @@ class Moments(NamedTuple):
     @property
     def mean(self) -> Floats:
         """Of each entry where it was seen; 0 where it never was."""
-        n = np.diag(self.count)
+        n = np.diag(self.pairs)
         return np.diag(self.total) / np.maximum(n, 1.0)
 
     @property
     def covariance(self) -> Floats:
         """Of each pair of entries over the rows that have both; 0 before there are two."""
-        n = np.maximum(self.count, 1.0)
+        n = np.maximum(self.pairs, 1.0)
         spread: Floats = (self.product - self.total * self.total.T / n) / n
-        return np.where(self.count < 2.0, 0.0, spread)
+        return np.where(self.pairs < 2.0, 0.0, spread)
 
     @property
     def rows(self) -> float:
         """How many rows the most often seen entry was seen in."""
-        return float(np.diag(self.count).max())
+        return float(np.diag(self.pairs).max())
 
     def add(self, rows: Floats) -> None:
         """Add rows, (n, d), NaN where an entry is not seen."""
@@ -64,7 +64,7 @@ class Moments(NamedTuple):
 
     def merge(self, other: Moments, base: Moments) -> None:
         """Add what another has seen since `base`, which both have."""
-        if (other.count < base.count).any() or (self.count < base.count).any():
+        if (other.pairs < base.pairs).any() or (self.pairs < base.pairs).any():
             raise InvalidValue("both must have seen all that their base has")
         for mine, theirs, known in zip(self, other, base, strict=True):
             mine += theirs - known

@@ -191,6 +191,15 @@ class Posterior:
             mine += theirs - known
         self._settle()
 
+    def change_units(self, matrix: Floats) -> None:
+        """Go over to observations M y in place of y: the prior is then one in the new units."""
+        if np.array_equal(matrix, np.eye(self.dim)):
+            return
+        prior = self.prior_precision * np.eye(self.dim)
+        self.state.precision[:] = prior + matrix @ (self.precision - prior) @ matrix.T
+        self.state.moment[:] = self.state.moment @ matrix.T
+        self._settle()
+
     def refresh(self) -> None:
         """Compute covariance and mean anew from the sums, now rather than when next due."""
         for i in range(self.n_parameters):

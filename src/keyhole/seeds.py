@@ -85,6 +85,8 @@ class Streams:
     def __init__(self, seed: Seed, *, memory: Memory | None = None) -> None:
         self.seed = root(seed)
         self.memory = memory
+        # What a world remembers from one block of these streams to the next.
+        self.kept: dict[str, Any] = {}
         self._streams: dict[str, Stream] = {}
 
     def __getitem__(self, name: str) -> Stream:

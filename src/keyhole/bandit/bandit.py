@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,12 @@ from keyhole import checks, kernels, seeds
 from keyhole.bandit import records, storage
 from keyhole.bandit.arms import Arm, Arms
 from keyhole.bandit.decision import Decision, Decisions
+from keyhole.bandit.features import Features, Reward
 from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue
 from keyhole.files import Path
 from keyhole.kernels import Floats
+from keyhole.moments import Moments
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 
@@ -31,6 +33,11 @@ class Bandit:
     observation. seed: a whole number for a run that can be repeated. probabilities: keep what the
     probability of each decision follows from; with very many arms, False is faster, because arms
     that cannot win are then not looked at.
+
+    intercept: each arm also learns a constant. standardize: features come in any units; theirs are
+    settled by the first 32 observations, until when arms are picked uniformly. missing="predict":
+    NaN in an observation becomes the best linear prediction from what is there, by the mean and
+    covariance of all observations so far, pulled or not; without it NaN is an error.
 
     One bandit is for one thread at a time.
 
@@ -50,6 +57,9 @@ class Bandit:
         dim: int,
         seed: seeds.Seed = None,
         probabilities: bool = True,
+        intercept: bool = False,
+        standardize: bool = False,
+        missing: Literal["predict"] | None = None,
     ) -> None:
         if not isinstance(policy, Policy):
             raise InvalidValue(
@@ -61,9 +71,14 @@ class Bandit:
         self.dim = checks.whole("dim", dim)
         self.probabilities = bool(probabilities)
         self._arms = Arms(names, shared=shared)
+        self._features = Features(
+            self.dim, intercept=intercept, standardize=standardize, missing=missing
+        )
+        # Rewards that came before the units were settled wait here for them.
+        self._waiting: list[Reward] = []
         self.posterior = Posterior(
             n_parameters=1 if shared else len(self.arms),
-            dim=self.dim,
+            dim=self._features.width,
             prior_precision=policy.prior_precision,
         )
         self._rule = policy.rule.plain()
@@ -77,8 +92,10 @@ class Bandit:
     @property
     def counts(self) -> dict[Arm, int]:
         """How many rewards the parameter of each arm has learned from ("shared": one for all)."""
-        counts = self.posterior.count[self._arms.owner].tolist()
-        return dict(zip(self.arms, counts, strict=True))
+        learned = self.posterior.count
+        for arm, _, _ in self._waiting:
+            learned[self._arms.parameter(arm)] += 1
+        return dict(zip(self.arms, learned[self._arms.owner].tolist(), strict=True))
 
     # -- choosing ---------------------------------------------------------------------------------
 
@@ -89,16 +106,19 @@ class Bandit:
         """
         arms = self._arms if among is None else self._arms.among(among)
         owner = arms.owner
-        rows = self._observed(y, owner.size)
+        rows = design = self._observed(y, owner.size)
+        rule = self._rule
+        if not self._features.is_plain:
+            rows, design, rule = self._prepared(rows, add=True)
         z = self._normals(owner.size)
         coin, tie = self._rng.random(2).tolist()
         law = np.empty((4, owner.size))
         state: tuple[Any, ...] = self.posterior.state
         place = kernels.choose(
-            owner, rows, z, coin, tie, not self.probabilities, law, *self._rule, *state
+            owner, design, z, coin, tie, not self.probabilities, law, *rule, *state
         )
         own = rows[place].copy() if len(rows) > 1 else rows[0]
-        chance = (law[0], law[1], self._rule.epsilon, place) if self.probabilities else None
+        chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None
         return Decision.made(arms.names[place], float(law[2, place]), own, chance)
 
     def _normals(self, n: int) -> Floats:
@@ -117,25 +137,24 @@ class Bandit:
         """
         arms = self._arms if among is None else self._arms.among(among)
         owner = arms.owner
-        rounds = checks.floats("y", y)
+        rounds = self._features.numbers(y)
         n, n_arms, dim = len(rounds) if rounds.ndim else 0, owner.size, self.dim
         if rounds.shape not in ((n, dim), (n, n_arms, dim)):
             raise InvalidValue(
                 f"y must have shape (n, {dim}), or (n, {n_arms}, {dim}) with a row for each of the "
                 f"{n_arms} arms, got {rounds.shape}"
             )
-        location, scale = self.posterior.scores(self._rule, owner, rounds)
+        rounds, design, rule = self._prepared(rounds, add=True)
+        location, scale = self.posterior.scores(rule, owner, design)
         z = self._normals(n * n_arms).reshape(n, n_arms)
         places = np.empty(n, dtype=np.int64)
-        kernels.select_rows(
-            location, scale, z, self._rng.random((n, 2)), self._rule.epsilon, places
-        )
+        kernels.select_rows(location, scale, z, self._rng.random((n, 2)), rule.epsilon, places)
         chosen = np.arange(n), places
         return Decisions(
             [arms.names[place] for place in places],
             location[chosen] + scale[chosen] * z[chosen],
             rounds if rounds.ndim == 2 else rounds[chosen],
-            (location, scale, self._rule.epsilon, places) if self.probabilities else None,
+            (location, scale, rule.epsilon, places) if self.probabilities else None,
         )
 
     def choice_probabilities(
@@ -145,9 +164,11 @@ class Bandit:
         arms = self._arms if among is None else self._arms.among(among)
         owner = arms.owner
         rows = self._observed(y, owner.size)
-        rounds = rows[None] if len(rows) > 1 else rows
-        location, scale = self.posterior.scores(self._rule, owner, rounds)
-        chances = choice_probabilities(location, scale, epsilon=self._rule.epsilon)
+        _, design, rule = self._prepared(rows, add=False)
+        location, scale = self.posterior.scores(
+            rule, owner, design[None] if len(rows) > 1 else design
+        )
+        chances = choice_probabilities(location, scale, epsilon=rule.epsilon)
         return dict(zip(arms.names, chances[0].tolist(), strict=True))
 
     # -- learning ---------------------------------------------------------------------------------
@@ -164,7 +185,13 @@ class Bandit:
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             yes_or_no = isinstance(reward, bool | np.bool_)
             reward = checks.number("reward", float(reward) if yes_or_no else reward)
-        kernels.learn(self._arms.parameter(decision.arm), y, reward, *self.posterior.state)
+        parameter = self._arms.parameter(decision.arm)
+        if not self._features.is_plain:
+            if not self._features.is_settled:
+                self._waiting.append(Reward(decision.arm, y, reward))
+                return
+            y = self._features.design(y)
+        kernels.learn(parameter, y, reward, *self.posterior.state)
 
     def learn_many(self, decisions: Iterable[Decision], rewards: ArrayLike) -> None:
         """Learn the rewards of many decisions: all of them, or, if one cannot be used, none."""
@@ -184,7 +211,22 @@ class Bandit:
                 f"{len(arms)} decisions need as many rewards, got an array of shape {given.shape}"
             )
         parameters = np.array([self._arms.parameter(arm) for arm in arms], dtype=np.int64)
-        self.posterior.learn_many(parameters, y, given)
+        if self._features.is_settled:
+            self.posterior.learn_many(parameters, self._features.design(y), given)
+        else:
+            self._waiting += map(Reward, arms, y, given.tolist())
+
+    def observe(self, y: ArrayLike) -> None:
+        """Take note of observations, (n, dim) or one, that no decision is wanted for.
+
+        Units and predictions of missing entries follow from all that was observed: with a table of
+        earlier observations they are there from the first decision on.
+        """
+        rows = self._features.numbers(y)
+        if rows.shape[-1:] != (self.dim,):
+            raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
+        self._features.see(rows.reshape(-1, self.dim))
+        self._absorb_waiting()
 
     def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:
         """Add what another bandit has learned apart from this one; arms are matched by name.
@@ -200,13 +242,34 @@ class Bandit:
                     "only bandits of the same policy and dim can be merged, "
                     f"got {self.policy} of {self.dim} and {each.policy} of {each.dim}"
                 )
+            if each is not None and each._features.options != self._features.options:
+                raise InvalidValue(
+                    "only bandits that treat features alike can be merged, "
+                    f"got {self._features.options} and {each._features.options}"
+                )
         if base is not None and not set(base.arms) <= set(self.arms) & set(other.arms):
             raise InvalidValue("every arm of the base must be an arm of both bandits")
         new = [arm for arm in other.arms if arm not in self._arms]
         arms = self._arms.plus(new) if new else self._arms
-        posterior = self._aligned(arms)
-        posterior.merge(other._aligned(arms), base=None if base is None else base._aligned(arms))
+        features = self._features.copy()
+        features.units = features.units or other._features.units
+        known = Moments.empty(self.dim) if base is None else base._features.moments
+        features.moments.merge(other._features.moments, known)
+        waiting: list[Reward] = []
+        if features.is_settled:
+            posterior = self._told_in(features, arms)
+            posterior.merge(
+                other._told_in(features, arms),
+                base=None if base is None else base._told_in(features, arms),
+            )
+        else:
+            posterior = self._aligned(arms)
+            already = 0 if base is None else len(base._waiting)
+            waiting = self._waiting + other._waiting[already:]
         self.posterior, self._arms = posterior, arms
+        self._features, self._waiting = features, waiting
+        features.see(np.empty((0, self.dim)))
+        self._absorb_waiting()
 
     # -- arms -------------------------------------------------------------------------------------
 
@@ -220,6 +283,7 @@ class Bandit:
         gone = self._arms.among(arms)
         fewer = Arms((arm for arm in self.arms if arm not in gone), shared=self._arms.shared)
         self.posterior, self._arms = self._aligned(fewer), fewer
+        self._waiting = [reward for reward in self._waiting if reward.arm in fewer]
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -233,8 +297,12 @@ class Bandit:
             "arms": list(self.arms),
             "probabilities": self.probabilities,
             "random": self._rng.bit_generator.state,
+            "dim": self.dim,
+            "features": self._features.options,
+            "waiting": [reward.arm for reward in self._waiting],
         }
-        storage.write(path, header, self.posterior.state._asdict())
+        arrays = records.feature_arrays(self._features, self._waiting)
+        storage.write(path, header, {**self.posterior.state._asdict(), **arrays})
 
     @classmethod
     def load(cls, path: Path, *, policy: Policy | None = None) -> Bandit:
@@ -247,15 +315,17 @@ class Bandit:
         bandit = cls(
             saved.policy,
             arms=saved.arms,
-            dim=saved.state.mean.shape[1],
+            dim=saved.features.dim,
             probabilities=saved.probabilities,
+            **saved.features.options,
         )
+        bandit._features, bandit._waiting = saved.features, saved.waiting
         bandit.posterior.state = saved.state
         bandit._rng.bit_generator.state = saved.random
         return bandit
 
     def __repr__(self) -> str:
-        learned = int(self.posterior.count.sum())
+        learned = int(self.posterior.count.sum()) + len(self._waiting)
         size = f"{len(self.arms)} arms, dim={self.dim}, {learned} rewards learned"
         return f"Bandit({self.policy}, {size})"
 
@@ -263,8 +333,8 @@ class Bandit:
 
     def _observed(self, y: ArrayLike, n_arms: int) -> Floats:
         """y as our own array of (1, dim) or (n_arms, dim), every number usable."""
-        plain = type(y) is np.ndarray and y.dtype == np.float64
-        rows = np.array(y if plain else checks.floats("y", y), order="C", ndmin=2)
+        plain = type(y) is np.ndarray and y.dtype == np.float64 and self._features.missing is None
+        rows = np.array(y if plain else self._features.numbers(y), order="C", ndmin=2)
         shape, dim = rows.shape, self.dim
         if shape != (1, dim) and shape != (n_arms, dim):
             raise InvalidValue(
@@ -274,6 +344,35 @@ class Bandit:
         if plain and not kernels.all_usable(rows, checks.LARGEST):
             checks.floats("y", y)  # says which number it is, and where
         return rows
+
+    def _prepared(self, rows: Floats, *, add: bool) -> tuple[Floats, Floats, kernels.Rule]:
+        """Rows without gaps, the same as the posterior sees them, and the rule for this choice.
+
+        Gaps are filled by what was seen before; then `add` says whether these rows count as seen.
+        Before the units are settled, nothing is known of any arm, and one is picked uniformly.
+        """
+        features = self._features
+        flat = rows.reshape(-1, self.dim)
+        filled = features.filled(flat).reshape(rows.shape)
+        if add:
+            features.see(flat)
+            self._absorb_waiting()
+        if features.is_settled:
+            return filled, features.design(filled), self._rule
+        nothing = np.zeros((*rows.shape[:-1], features.width))
+        return filled, nothing, kernels.Rule(epsilon=1.0)
+
+    def _absorb_waiting(self) -> None:
+        if self._waiting and self._features.is_settled:
+            waiting, self._waiting = self._waiting, []
+            self._features.teach(self.posterior, self._arms, waiting)
+
+    def _told_in(self, features: Features, arms: Arms) -> Posterior:
+        """A copy of all that was learned, in the units of `features` and for these arms."""
+        posterior = self._aligned(arms)
+        posterior.change_units(features.from_units_of(self._features))
+        features.teach(posterior, arms, self._waiting)
+        return posterior
 
     def _aligned(self, arms: Arms) -> Posterior:
         """A copy of the posterior with the parameters of `arms`, in their order."""

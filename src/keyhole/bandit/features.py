@@ -5,14 +5,25 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keyhole import checks
+from keyhole.bandit.arms import Arm, Arms
 from keyhole.errors import InvalidValue
 from keyhole.kernels import Floats
 from keyhole.moments import Moments
+from keyhole.posterior import Posterior
 
 # A feature's scale is known to about an eighth after this many observations, and settled.
 SETTLED = 32
+
+
+class Reward(NamedTuple):
+    """A reward, of which arm, and at which observation."""
+
+    arm: Arm
+    observation: Floats
+    reward: float
 
 
 class Units(NamedTuple):
@@ -80,6 +91,19 @@ class Features:
         """Whether observations can be told in the posterior's units."""
         return not self.standardize or self.units is not None
 
+    def numbers(self, y: ArrayLike) -> Floats:
+        """y as a fresh array of usable numbers, and of NaN where that is allowed."""
+        if self.missing is None:
+            return checks.floats("y", y)
+        try:
+            given = np.array(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            return checks.floats("y", y)  # says what is wrong with it
+        gaps = np.isnan(given)
+        numbers = checks.floats("y", np.where(gaps, 0.0, given))
+        numbers[gaps] = np.nan
+        return numbers
+
     def filled(self, rows: Floats) -> Floats:
         """Rows without gaps, from what was seen so far; nothing is added to it."""
         if self.missing is not None and np.isnan(rows).any():
@@ -109,6 +133,13 @@ class Features:
         if self.intercept:
             rows = np.concatenate([np.ones((*rows.shape[:-1], 1)), rows], axis=-1)
         return np.ascontiguousarray(rows)
+
+    def teach(self, posterior: Posterior, arms: Arms, rewards: list[Reward]) -> None:
+        """Have a posterior of these units learn rewards that were waiting for them."""
+        if rewards:
+            parameters = np.array([arms.parameter(one.arm) for one in rewards])
+            y = self.design(np.array([one.observation for one in rewards]))
+            posterior.learn_many(parameters, y, np.array([one.reward for one in rewards]))
 
     def from_units_of(self, other: Features) -> Floats:
         """M with design = M other_design, for observations in the other's settled units."""

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole import policies
+from keyhole import checks, policies
 from keyhole.bandit.arms import Arm, Arms
+from keyhole.bandit.features import Features, Reward, Units
 from keyhole.errors import FileError, InvalidValue
 from keyhole.kernels import State
+from keyhole.moments import Moments
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 
@@ -25,6 +27,8 @@ class Saved(NamedTuple):
     arms: tuple[Arm, ...]
     probabilities: bool
     random: dict[str, Any]
+    features: Features
+    waiting: list[Reward]
     state: State
 
 
@@ -55,12 +59,17 @@ def parse(
         policy = _policy(header["policy"], policy)
         shared = policy.parameters == "shared"
         arms = Arms(header["arms"], shared=shared).names
+        features = _features(header, arrays)
         saved = Saved(
             policy=policy,
             arms=arms,
             probabilities=bool(header["probabilities"]),
             random=_random(header["random"]),
-            state=_state(arrays, 1 if shared else len(arms), policy.prior_precision),
+            features=features,
+            waiting=_waiting(header, arrays, features.dim),
+            state=_state(
+                arrays, 1 if shared else len(arms), features.width, policy.prior_precision
+            ),
         )
     except (KeyError, TypeError, AttributeError, InvalidValue) as reason:
         raise FileError(f"the saved bandit is damaged: {reason}") from None
@@ -89,17 +98,66 @@ def _random(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def _state(arrays: Mapping[str, NDArray[Any]], parameters: int, prior: float) -> State:
+def feature_arrays(features: Features, waiting: list[Reward]) -> dict[str, NDArray[Any]]:
+    """What follows from the observations so far, where anything does."""
+    if features.is_plain:
+        return {}
+    arrays: dict[str, NDArray[Any]] = {
+        **{f"seen_{name}": array for name, array in features.moments._asdict().items()},
+        "waiting_y": np.array([one.observation for one in waiting]).reshape(-1, features.dim),
+        "waiting_reward": np.array([one.reward for one in waiting], dtype=np.float64),
+    }
+    if features.units is not None:
+        arrays |= {f"units_{name}": array for name, array in features.units._asdict().items()}
+    return arrays
+
+
+def _features(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Features:
+    if header["version"] == 1:  # there was nothing but plain observations then
+        return Features(int(arrays["mean"].shape[-1]))
+    features = Features(checks.whole("dim", header["dim"]), **header["features"])
+    if features.is_plain:
+        return features
+    dim = features.dim
+    seen = {name: _like(arrays, f"seen_{name}", (dim, dim)) for name in Moments._fields}
+    features.moments = Moments(**seen)
+    if (features.moments.pairs < 0).any():
+        raise FileError("the saved counts of observations cannot have come about")
+    if "units_scale" in arrays:
+        units = {name: _like(arrays, f"units_{name}", (dim,)) for name in Units._fields}
+        features.units = Units(**units)
+        if (features.units.scale <= 0).any():
+            raise FileError("the saved units cannot have come about")
+    return features
+
+
+def _waiting(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], dim: int
+) -> list[Reward]:
+    arms = header.get("waiting", [])
+    if not arms:
+        return []
+    y = _like(arrays, "waiting_y", (len(arms), dim))
+    rewards = _like(arrays, "waiting_reward", (len(arms),))
+    return [Reward(*one) for one in zip(arms, y, rewards.tolist(), strict=True)]
+
+
+def _like(
+    arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...]
+) -> NDArray[np.float64]:
+    array = arrays[name]
+    if array.shape != shape or array.dtype != np.float64:
+        raise FileError(f"the saved {name} has shape {array.shape} and type {array.dtype}")
+    if not np.isfinite(array).all():
+        raise FileError(f"the saved {name} is not finite")
+    return np.ascontiguousarray(array)
+
+
+def _state(arrays: Mapping[str, NDArray[Any]], parameters: int, dim: int, prior: float) -> State:
     """The arrays as a state, like that of a posterior of this size, and possible."""
-    dim = arrays["mean"].shape[-1] if arrays["mean"].ndim else 0
-    like = Posterior(n_parameters=parameters, dim=int(dim), prior_precision=prior).state
-    for name, expected in like._asdict().items():
-        array = arrays[name]
-        if array.shape != expected.shape or array.dtype != expected.dtype:
-            raise FileError(f"the saved {name} has shape {array.shape} and type {array.dtype}")
-        if not np.isfinite(array).all():
-            raise FileError(f"the saved {name} is not finite")
-    state = State(**{name: np.ascontiguousarray(arrays[name]) for name in State._fields})
+    like = Posterior(n_parameters=parameters, dim=dim, prior_precision=prior).state
+    shapes = {name: array.shape for name, array in like._asdict().items()}
+    state = State(**{name: _like(arrays, name, shape) for name, shape in shapes.items()})
     diagonals = [np.diagonal(m, axis1=1, axis2=2) for m in (state.precision, state.covariance)]
     never_negative = (state.n, state.squares, state.residual, state.bound, state.staleness)
     if any((d <= 0).any() for d in diagonals) or any((a < 0).any() for a in never_negative):

@@ -6,6 +6,7 @@ The only place where numba is used. Callers use the names below; the rest is the
 """
 
 from keyhole.kernels.choosing import explorations, select_rows
+from keyhole.kernels.gaps import add_rows, fill_rounds, fill_row
 from keyhole.kernels.learning import absorb_many, refresh, settle
 from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
 from keyhole.kernels.online import all_usable, choose, learn
@@ -22,10 +23,13 @@ __all__ = [
     "Rule",
     "State",
     "absorb_many",
+    "add_rows",
     "all_usable",
     "choose",
     "explorations",
     "fill_normals",
+    "fill_rounds",
+    "fill_row",
     "fill_uniforms",
     "learn",
     "play",

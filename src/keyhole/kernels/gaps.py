@@ -8,32 +8,33 @@ from keyhole.kernels.types import Floats
 
 
 @kernel
-def add_rows(count: Floats, total: Floats, product: Floats, rows: Floats) -> None:
+def add_rows(pairs: Floats, total: Floats, product: Floats, rows: Floats) -> None:
     """Add rows, NaN where an entry is not seen: (d, d) sums over the rows that have both entries.
 
-    count: how many; total[j, k]: of entry j; product: of entry j times entry k.
+    pairs: how many; total[j, k]: of entry j; product: of entry j times entry k.
     """
     for t in range(rows.shape[0]):
         for j in range(rows.shape[1]):
             if not np.isnan(rows[t, j]):
                 for k in range(rows.shape[1]):
                     if not np.isnan(rows[t, k]):
-                        count[j, k] += 1.0
+                        pairs[j, k] += 1.0
                         total[j, k] += rows[t, j]
                         product[j, k] += rows[t, j] * rows[t, k]
 
 
 @kernel
-def covariance_of(count: Floats, total: Floats, product: Floats, j: int, k: int) -> float:
+def covariance_of(pairs: Floats, total: Floats, product: Floats, j: int, k: int) -> float:
     """The covariance of two entries over the rows that have both; 0 before there are two."""
-    n = count[j, k]
+    n = pairs[j, k]
     if n < 2.0:
         return 0.0
-    return (product[j, k] - total[j, k] * total[k, j] / n) / n
+    spread: float = (product[j, k] - total[j, k] * total[k, j] / n) / n
+    return spread
 
 
 @kernel
-def fill_row(count: Floats, total: Floats, product: Floats, row: Floats) -> None:
+def fill_row(pairs: Floats, total: Floats, product: Floats, row: Floats) -> None:
     """Put the best linear prediction from the seen entries of a row in place of its NaN.
 
     mean_m + S_ms (S_ss + diag(S_ss) / n)^-1 (y_s - mean_s), with the mean and covariance of the
@@ -48,18 +49,18 @@ def fill_row(count: Floats, total: Floats, product: Floats, row: Floats) -> None
         if np.isnan(row[j]):
             gaps[n_gaps] = j
             n_gaps += 1
-        elif covariance_of(count, total, product, j, j) > 0.0:
+        elif covariance_of(pairs, total, product, j, j) > 0.0:
             seen[n_seen] = j
             n_seen += 1
-            rows = max(rows, count[j, j])
+            rows = max(rows, pairs[j, j])
     if n_gaps == 0:
         return
     known, root = np.empty((n_seen, n_seen)), np.zeros((n_seen, n_seen))
     surprise = np.empty(n_seen)
     for a in range(n_seen):
-        surprise[a] = row[seen[a]] - total[seen[a], seen[a]] / count[seen[a], seen[a]]
+        surprise[a] = row[seen[a]] - total[seen[a], seen[a]] / pairs[seen[a], seen[a]]
         for b in range(a + 1):
-            known[a, b] = covariance_of(count, total, product, seen[a], seen[b])
+            known[a, b] = covariance_of(pairs, total, product, seen[a], seen[b])
     if n_seen > 0:
         ridge = 1.0 / rows
         while not factorize(known, ridge, root):
@@ -68,9 +69,9 @@ def fill_row(count: Floats, total: Floats, product: Floats, row: Floats) -> None
         substitute(root, surprise)
     for m in range(n_gaps):
         j = gaps[m]
-        row[j] = total[j, j] / count[j, j] if count[j, j] > 0.0 else 0.0
+        row[j] = total[j, j] / pairs[j, j] if pairs[j, j] > 0.0 else 0.0
         for a in range(n_seen):
-            row[j] += covariance_of(count, total, product, j, seen[a]) * surprise[a]
+            row[j] += covariance_of(pairs, total, product, j, seen[a]) * surprise[a]
 
 
 @kernel
@@ -86,10 +87,10 @@ def substitute(lower: Floats, x: Floats) -> None:
 
 
 @kernel
-def fill_rounds(count: Floats, total: Floats, product: Floats, rounds: Floats) -> None:
+def fill_rounds(pairs: Floats, total: Floats, product: Floats, rounds: Floats) -> None:
     """Fill (T, n, d) round by round, each from all rows of the rounds before it."""
     for t in range(rounds.shape[0]):
         rows = rounds[t].copy()
         for i in range(rounds.shape[1]):
-            fill_row(count, total, product, rounds[t, i])
-        add_rows(count, total, product, rows)
+            fill_row(pairs, total, product, rounds[t, i])
+        add_rows(pairs, total, product, rows)

@@ -1,0 +1,106 @@
+"""`MissingWorld`: another world, some entries of whose observations are hidden at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from keyhole import checks
+from keyhole.errors import InvalidValue
+from keyhole.moments import Moments
+from keyhole.seeds import Seed, Streams, streams
+from keyhole.worlds.rounds import Floats, Rounds, World
+
+Fill: TypeAlias = Literal["predict", "mean", "zero", "drop"]
+
+
+@dataclass(frozen=True, eq=False)
+class MissingWorld(World):
+    """A world each entry of whose observations is hidden with probability `share`.
+
+    fill: what is put in its place. "predict": the best linear prediction from the entries that are
+    seen, by the mean and covariance of all rounds before, as `Bandit(missing="predict")` does.
+    "mean": their mean. "zero": 0. "drop": an observation with a gap is not used at all; it becomes
+    0, from which nothing is learned. Values, and so regret, are those of the whole observation.
+
+    >>> import keyhole as kh
+    >>> whole = kh.LinearWorld.random(n_arms=3, context_dim=2, observation_dim=6, seed=1)
+    >>> kh.MissingWorld(whole, share=0.3).dim
+    6
+    """
+
+    world: World
+    share: float
+    fill: Fill = "predict"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.world, World):
+            raise InvalidValue(f"world must be a World, got {type(self.world).__name__}")
+        checks.number("share", self.share, least=0.0, most=1.0)
+        if self.fill not in get_args(Fill):
+            raise InvalidValue(
+                f"fill must be one of {', '.join(get_args(Fill))}, got {self.fill!r}"
+            )
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return self.world.n_arms
+
+    @property
+    def dim(self) -> int:
+        """The length of an observation."""
+        return self.world.dim
+
+    @property
+    def eta(self) -> Floats:
+        """The parameter of the best linear prediction from whole observations."""
+        return self.world.eta
+
+    @property
+    def noise_scale(self) -> float:
+        """R of the world itself: what gaps add to it depends on how they are filled."""
+        return self.world.noise_scale
+
+    @property
+    def shared_context(self) -> bool:  # type: ignore[override]
+        """Whether all arms see one observation."""
+        return self.world.shared_context
+
+    def rounds(self, n: int, seed: Seed | Streams = None) -> Rounds:
+        """The next n rounds of some streams, or the first n of a seed."""
+        source = streams(seed)
+        made = self.world.rounds(n, source)
+        y = made.observations.copy()
+        y[source["missing"].random(y.shape) < self.share] = np.nan
+        # What was seen in earlier blocks of these streams.
+        seen: Moments = source.kept.setdefault("missing", Moments.empty(self.dim))
+        if self.fill == "predict":
+            seen.fill_rounds(y)
+        elif self.fill == "mean":
+            _fill_means(seen, y)
+        elif self.fill == "zero":
+            np.nan_to_num(y, copy=False, nan=0.0)
+        else:
+            y[np.isnan(y).any(axis=2)] = 0.0
+        return replace(made, observations=y)
+
+    def describe(self) -> dict[str, Any]:
+        """The world's, and what is hidden of it."""
+        inner = self.world.describe()
+        return {**inner, "kind": f"MissingWorld of {inner['kind']}", "missing_share": self.share,
+                "missing_fill": self.fill}  # fmt: skip
+
+
+def _fill_means(seen: Moments, y: Floats) -> None:
+    """Put the mean of all rounds before in place of each NaN of (T, n, d)."""
+    there = ~np.isnan(y)
+    counts = np.cumsum(there.sum(axis=1), axis=0) + np.diag(seen.pairs)
+    totals = np.cumsum(np.where(there, y, 0.0).sum(axis=1), axis=0) + np.diag(seen.total)
+    before = np.diag(seen.total) / np.maximum(np.diag(seen.pairs), 1.0)
+    means = np.vstack([before[None], (totals / np.maximum(counts, 1))[:-1]])
+    for mine, last in ((seen.pairs, counts[-1]), (seen.total, totals[-1])):
+        np.fill_diagonal(mine, last)
+    np.copyto(y, means[:, None, :], where=~there)

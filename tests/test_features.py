@@ -1,0 +1,423 @@
+"""Observations as they come: with gaps, in any units, with a constant. All against closed forms."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import keyhole as kh
+from keyhole.bandit.features import SETTLED
+from keyhole.moments import Moments
+
+RNG = np.random.default_rng(1)
+MIX = RNG.standard_normal((4, 4))
+EFFECTS = RNG.standard_normal((3, 4))
+
+
+def observations(n: int, seed: int = 2) -> np.ndarray:
+    """Correlated, far from zero, and in very different units."""
+    x: np.ndarray = np.random.default_rng(seed).standard_normal((n, 4)) @ MIX.T
+    return x * [1.0, 10.0, 0.1, 1.0] + [5.0, -20.0, 0.0, 1.0]
+
+
+def with_gaps(y: np.ndarray, share: float, seed: int = 3) -> np.ndarray:
+    gaps = np.random.default_rng(seed).random(y.shape) < share
+    return np.where(gaps, np.nan, y)
+
+
+def made(**options: Any) -> kh.Bandit:
+    return kh.Bandit(kh.ThompsonSampling(v=1.0), arms=3, dim=4, seed=7, **options)
+
+
+def play(bandit: kh.Bandit, ys: np.ndarray, scale: Any = 1.0) -> list[Any]:
+    """Arms chosen when the same features come in other units; rewards are those of the features."""
+    noise, arms = np.random.default_rng(5).standard_normal(len(ys)), []
+    for t, y in enumerate(ys):
+        decision = bandit.choose(y * scale)
+        arms.append(decision.arm)
+        whole = np.nan_to_num(y) / [1.0, 10.0, 0.1, 1.0]
+        bandit.learn(decision, float(whole @ EFFECTS[int(decision.arm)] + noise[t]))
+    return arms
+
+
+# -- gaps ------------------------------------------------------------------------------------------
+
+
+def best_prediction(past: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """Of complete past rows: mean_m + S_ms (S_ss + diag(S_ss) / n)^-1 (y_s - mean_s)."""
+    mean, spread = past.mean(axis=0), np.cov(past.T, ddof=0)
+    seen = ~np.isnan(row)
+    known = spread[np.ix_(seen, seen)]
+    known = known + np.diag(np.diag(known)) / len(past)
+    filled = row.copy()
+    gain = spread[np.ix_(~seen, seen)] @ np.linalg.inv(known)
+    filled[~seen] = mean[~seen] + gain @ (row[seen] - mean[seen])
+    return filled
+
+
+@pytest.mark.parametrize("missing", [[0], [1, 3], [0, 1, 2], [0, 1, 2, 3]])
+def test_gaps_are_filled_by_the_best_linear_prediction(missing: list[int]) -> None:
+    past, now = observations(50), observations(1, seed=9)[0]
+    now[missing] = np.nan
+    bandit = made(missing="predict")
+    bandit.observe(past)
+    np.testing.assert_allclose(bandit.choose(now).observation, best_prediction(past, now))
+
+
+def test_the_prediction_is_the_conditional_expectation_in_the_long_run() -> None:
+    """Normal rows, one entry hidden: E[y_0 | rest], with the true covariance, to a percent."""
+    past = observations(100_000)
+    scaled = MIX * np.array([1.0, 10.0, 0.1, 1.0])[:, None]
+    spread, now = scaled @ scaled.T, observations(1, seed=9)
+    expected = 5.0 + spread[0, 1:] @ np.linalg.solve(spread[1:, 1:], now[0, 1:] - [-20.0, 0.0, 1.0])
+    moments = Moments.empty(4)
+    moments.add(past)
+    now[0, 0] = np.nan
+    moments.fill(now)
+    assert now[0, 0] == pytest.approx(expected, abs=0.03 * np.sqrt(spread[0, 0]))
+
+
+def test_moments_of_rows_with_gaps_are_those_of_pairs() -> None:
+    rows = with_gaps(observations(200), 0.3)
+    moments = Moments.empty(4)
+    moments.add(rows)
+    np.testing.assert_allclose(moments.mean, np.nanmean(rows, axis=0))
+    for j in range(4):
+        for k in range(4):
+            both = rows[~np.isnan(rows[:, [j, k]]).any(axis=1)]
+            expected = np.cov(both[:, j], both[:, k], ddof=0)[0, 1]
+            assert moments.covariance[j, k] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_the_first_rows_and_entries_never_seen() -> None:
+    bandit = made(missing="predict")
+    assert bandit.choose([np.nan, 1.0, np.nan, 2.0]).observation.tolist() == [0.0, 1.0, 0.0, 2.0]
+    assert bandit.choose([np.nan, 3.0, np.nan, np.nan]).observation.tolist() == [0.0, 3.0, 0.0, 2.0]
+    nothing: Any = [None, 3.0, 1.0, None]
+    assert bandit.choose(nothing).observation[0] == 0.0
+
+
+def test_pairs_that_do_not_fit_together_are_believed_less() -> None:
+    """Three entries, each pair seen in rows of its own, with correlations that cannot be."""
+    rng, rows = np.random.default_rng(1), []
+    for j, k, sign in ((0, 1, 1), (1, 2, 1), (0, 2, -1)):
+        for x in rng.standard_normal(200):
+            row = np.full(4, np.nan)
+            row[[j, k]] = x, sign * x
+            rows.append(row)
+    moments = Moments.empty(4)
+    moments.add(np.array(rows))
+    now = np.array([[1.0, 1.0, 1.0, np.nan]])
+    moments.fill(now)
+    assert np.isfinite(now).all()
+
+
+def test_every_arm_counts_pulled_or_not() -> None:
+    bandit = made(missing="predict")
+    rows = observations(3)
+    bandit.choose(rows)
+    later = bandit.choose([np.nan, np.nan, np.nan, np.nan])
+    np.testing.assert_allclose(later.observation, rows.mean(axis=0))
+
+
+def test_asking_for_probabilities_leaves_no_trace() -> None:
+    bandit = made(missing="predict", standardize=True)
+    for y in with_gaps(observations(60), 0.2):
+        bandit.learn(bandit.choose(y), 1.0)
+    seen = bandit._features.moments.pairs.copy()
+    chances = bandit.choice_probabilities([np.nan, 1.0, 2.0, 3.0])
+    assert sum(chances.values()) == pytest.approx(1.0)
+    assert (bandit._features.moments.pairs == seen).all()
+
+
+def test_many_at_once() -> None:
+    bandit, ys = made(missing="predict", intercept=True), with_gaps(observations(30), 0.3)
+    bandit.observe(observations(40, seed=4))
+    decisions = bandit.choose_many(ys)
+    assert np.isfinite(decisions.observations).all()
+    bandit.learn_many(decisions, np.ones(30))
+    assert sum(bandit.counts.values()) == 30
+
+
+def test_without_the_option_a_gap_is_an_error() -> None:
+    with pytest.raises(kh.InvalidValue, match="must be finite"):
+        made().choose([np.nan, 1.0, 2.0, 3.0])
+    with pytest.raises(kh.InvalidValue, match="must be finite"):
+        made(missing="predict").choose([np.inf, 1.0, 2.0, 3.0])
+    with pytest.raises(kh.InvalidValue, match="real numbers"):
+        made(missing="predict").choose(["a", "b", "c", "d"])
+    with pytest.raises(kh.InvalidValue, match="missing must be 'predict' or None"):
+        made(missing="zero")
+
+
+# -- units and the constant ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("missing", ["predict", None])
+@pytest.mark.parametrize("scale", [1000.0, 1e-6, [1.0, 1e-3, 1e3, 1e5]])
+def test_metres_and_millimetres_decide_alike(intercept: bool, missing: Any, scale: Any) -> None:
+    ys = observations(400)
+    if missing:
+        ys = with_gaps(ys, 0.2)
+    options = {"intercept": intercept, "missing": missing, "standardize": True}
+    metres, other = made(**options), made(**options)
+    assert play(metres, ys) == play(other, ys, np.array(scale))
+    np.testing.assert_allclose(metres.posterior.mean, other.posterior.mean, rtol=1e-5, atol=1e-7)
+
+
+def test_without_standardize_units_matter() -> None:
+    """The test above can fail."""
+    ys = observations(400)
+    assert play(made(), ys) != play(made(), ys, 1e-3)
+
+
+def test_the_posterior_is_the_sum_of_settled_rows() -> None:
+    """B = I + sum x x' and b = sum r x, of x = (1, (y - mean) / scale) with the first 32 rows'."""
+    ys, bandit = observations(100), made(intercept=True, standardize=True)
+    rewards, rows = np.random.default_rng(3).standard_normal(100), []
+    for y, reward in zip(ys, rewards, strict=True):
+        decision = bandit.choose(y)
+        bandit.learn(decision, float(reward))
+        rows.append((int(decision.arm), y, reward))
+    first = ys[:SETTLED]
+    for arm in range(3):
+        own = np.array(
+            [(y - first.mean(axis=0)) / first.std(axis=0) for k, y, _ in rows if k == arm]
+        )
+        x = np.column_stack([np.ones(len(own)), own])
+        r = np.array([reward for k, _, reward in rows if k == arm])
+        np.testing.assert_allclose(bandit.posterior.precision[arm], np.eye(5) + x.T @ x, atol=1e-9)
+        np.testing.assert_allclose(bandit.posterior.moment[arm], x.T @ r, atol=1e-9)
+    assert sum(bandit.counts.values()) == 100
+
+
+def test_before_units_are_known_arms_are_picked_uniformly() -> None:
+    bandit = made(standardize=True)
+    decision = bandit.choose(observations(1)[0])
+    assert decision.probability == pytest.approx(1 / 3)
+    bandit.learn(decision, 1.0)
+    assert bandit.counts[decision.arm] == 1
+    assert "1 rewards learned" in repr(bandit)
+    bandit.observe(observations(SETTLED))
+    assert bandit.posterior.count.sum() == 1
+    assert bandit.choose(observations(1, seed=8)[0]).probability != pytest.approx(1 / 3, abs=1e-9)
+
+
+def test_a_constant_is_learned() -> None:
+    """Rewards that depend on the arm alone: without a constant zero contexts tell nothing."""
+    bandit = kh.Bandit(kh.ThompsonSampling(), arms=3, dim=2, seed=1, intercept=True)
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        decision = bandit.choose([0.0, 0.0])
+        bandit.learn(
+            decision, float([0.0, 1.0, 3.0][int(decision.arm)] + 0.5 * rng.standard_normal())
+        )
+    assert bandit.choice_probabilities([0.0, 0.0])[2] > 0.99
+    assert bandit.posterior.mean[2, 0] == pytest.approx(3.0, abs=0.2)
+
+
+def test_features_that_never_vary_do_no_harm() -> None:
+    ys = np.column_stack([np.ones(200), np.zeros(200), observations(200)[:, :2]])
+    for intercept in (False, True):
+        play(made(standardize=True, intercept=intercept), ys)
+
+
+# -- files and merging -----------------------------------------------------------------------------
+
+ALL: dict[str, Any] = {"intercept": True, "standardize": True, "missing": "predict"}
+
+
+@pytest.mark.parametrize("before", [5, 60])
+def test_saved_and_loaded_it_goes_on_to_the_bit(tmp_path: Path, before: int) -> None:
+    """Before the units are settled, and after."""
+    ys = with_gaps(observations(200), 0.2)
+    whole, first = made(**ALL), made(**ALL)
+    play(whole, ys[:before])
+    play(first, ys[:before])
+    first.save(tmp_path / "bandit.npz")
+    second = kh.Bandit.load(tmp_path / "bandit.npz")
+    assert second.counts == whole.counts
+    assert play(second, ys[before:]) == play(whole, ys[before:])
+    assert (second.posterior.mean == whole.posterior.mean).all()
+
+
+def test_files_of_the_first_version_are_still_read(tmp_path: Path) -> None:
+    bandit = made()
+    play(bandit, observations(20))
+    bandit.save(tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz") as file:
+        arrays = dict(file)
+    header = json.loads(str(arrays["header"]))
+    for key in ("dim", "features", "waiting"):
+        del header[key]
+    arrays["header"] = np.array(json.dumps({**header, "version": 1}))
+    np.savez(tmp_path / "old.npz", **arrays)
+    again = kh.Bandit.load(tmp_path / "old.npz")
+    assert (again.posterior.mean == bandit.posterior.mean).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seen_pairs", np.full((4, 4), -1.0)),
+        ("units_scale", np.zeros(4)),
+        ("units_centre", np.full(4, np.nan)),
+        ("seen_total", np.zeros(3)),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path: Path, name: str, value: np.ndarray) -> None:
+    bandit = made(**ALL)
+    play(bandit, observations(50))
+    bandit.save(tmp_path / "bandit.npz")
+    with np.load(tmp_path / "bandit.npz") as file:
+        arrays = {**file, name: value}
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(kh.FileError):
+        kh.Bandit.load(tmp_path / "bad.npz")
+
+
+def learned(bandit: kh.Bandit, ys: np.ndarray) -> None:
+    for t, y in enumerate(ys):
+        bandit.choose(y)
+        bandit.learn(kh.Decision(arm=t % 3, observation=y), float(t % 7))
+
+
+@pytest.mark.parametrize(("one", "two"), [(10, 10), (60, 10), (10, 60), (60, 60), (20, 20)])
+def test_merged_bandits_know_what_both_learned(one: int, two: int) -> None:
+    """In the units of one of them: as if one bandit of those units had learned all of it."""
+    first, second = made(**ALL), made(**ALL)
+    a, b = observations(one, seed=11), 2.0 * observations(two, seed=12) + 1.0
+    learned(first, a)
+    learned(second, b)
+    units = first._features.units or second._features.units
+    first.merge(second)
+    units = units or first._features.units
+    both = np.vstack([a, b])
+    np.testing.assert_allclose(first._features.moments.mean, both.mean(axis=0))
+    assert sum(first.counts.values()) == one + two
+    if units is None:
+        assert one + two < SETTLED
+        return
+    arms = np.concatenate([np.arange(one) % 3, np.arange(two) % 3])
+    rewards = np.concatenate([np.arange(one) % 7, np.arange(two) % 7])
+    x = np.column_stack([np.ones(len(both)), (both - units.centre) / units.scale])
+    for arm in range(3):
+        own = x[arms == arm]
+        np.testing.assert_allclose(
+            first.posterior.precision[arm], np.eye(5) + own.T @ own, rtol=1e-9, atol=1e-8
+        )
+        np.testing.assert_allclose(
+            first.posterior.moment[arm], own.T @ rewards[arms == arm], rtol=1e-9, atol=1e-8
+        )
+
+
+@pytest.mark.parametrize("shared", [10, 50])
+def test_merged_from_a_common_base(tmp_path: Path, shared: int) -> None:
+    base = made(**ALL)
+    learned(base, observations(shared, seed=20))
+    base.save(tmp_path / "base.npz")
+    one, two = (kh.Bandit.load(tmp_path / "base.npz") for _ in range(2))
+    learned(one, observations(60, seed=21))
+    learned(two, observations(60, seed=22))
+    one.merge(two, base=base)
+    assert sum(one.counts.values()) == shared + 120
+    assert one._features.moments.rows == shared + 120
+
+
+def test_bandits_that_treat_features_differently_are_not_merged() -> None:
+    with pytest.raises(kh.InvalidValue, match="treat features alike"):
+        made(intercept=True).merge(made())
+
+
+def test_removed_arms_take_their_waiting_rewards_along() -> None:
+    bandit = made(standardize=True)
+    learned(bandit, observations(9))
+    bandit.remove_arms([1])
+    assert bandit.counts == {0: 3, 2: 3}
+    bandit.observe(observations(SETTLED))
+    assert bandit.posterior.count.tolist() == [3, 3]
+
+
+# -- worlds with gaps ------------------------------------------------------------------------------
+
+WORLD = kh.LinearWorld.random(n_arms=3, context_dim=2, observation_dim=4, seed=1)
+
+
+def test_a_world_fills_gaps_as_a_bandit_does() -> None:
+    whole = WORLD.rounds(50, 5).observations
+    missing = kh.MissingWorld(WORLD, share=0.3)
+    filled = missing.rounds(50, 5).observations
+    hidden = kh.Streams(5)["missing"].random(whole.shape) < 0.3
+    assert (filled[~hidden] == whole[~hidden]).all()
+    bandit = made(missing="predict")
+    for t in range(50):
+        bandit.choose(np.where(hidden[t], np.nan, whole[t]))
+    again = Moments.empty(4)
+    again.add(np.where(hidden, np.nan, whole).reshape(-1, 4))
+    for mine, expected in zip(bandit._features.moments, again, strict=True):
+        np.testing.assert_allclose(mine, expected, atol=1e-12)
+    last = np.where(hidden[49], np.nan, whole[49])
+    before = Moments.empty(4)
+    before.add(np.where(hidden, np.nan, whole)[:49].reshape(-1, 4))
+    before.fill(last)
+    np.testing.assert_allclose(filled[49], last, atol=1e-12)
+
+
+@pytest.mark.parametrize("fill", ["predict", "mean", "zero", "drop"])
+def test_worlds_with_gaps_in_pieces(fill: Any) -> None:
+    """Blocks of any size give the same rounds, and values are those of whole observations."""
+    world = kh.MissingWorld(WORLD, share=0.3, fill=fill)
+    at_once = world.rounds(40, 5)
+    source = kh.Streams(5)
+    parts = [world.rounds(n, source).observations for n in (1, 15, 24)]
+    np.testing.assert_allclose(at_once.observations, np.concatenate(parts), atol=1e-12)
+    np.testing.assert_allclose(at_once.values, WORLD.rounds(40, 5).values)
+    assert np.isfinite(at_once.observations).all()
+
+
+def test_the_other_fillings() -> None:
+    whole = WORLD.rounds(30, 5).observations
+    hidden = kh.Streams(5)["missing"].random(whole.shape) < 0.3
+    seen = np.where(hidden, np.nan, whole)
+    mean = kh.MissingWorld(WORLD, share=0.3, fill="mean").rounds(30, 5).observations
+    expected = np.nanmean(seen[:20].reshape(-1, 4), axis=0)
+    np.testing.assert_allclose(mean[20], np.where(hidden[20], expected, whole[20]))
+    zero = kh.MissingWorld(WORLD, share=0.3, fill="zero").rounds(30, 5).observations
+    assert (zero == np.where(hidden, 0.0, whole)).all()
+    drop = kh.MissingWorld(WORLD, share=0.3, fill="drop").rounds(30, 5).observations
+    assert (drop == np.where(hidden.any(axis=2, keepdims=True), 0.0, whole)).all()
+    none = kh.MissingWorld(WORLD, share=0.0).rounds(30, 5).observations
+    assert (none == whole).all()
+
+
+def test_gaps_cost_regret_and_prediction_saves_most_of_it() -> None:
+    whole = kh.LinearWorld.random(n_arms=5, context_dim=3, observation_dim=9, seed=1)
+
+    def regret(world: kh.World) -> np.ndarray:
+        runs = kh.simulate(world, kh.ThompsonSampling(), horizon=800, replications=12, seed=1)
+        last: np.ndarray = runs.regret.isel(time=-1, policy=0).values
+        return last
+
+    none = regret(whole)
+    predicted, zero = (
+        regret(kh.MissingWorld(whole, share=0.3, fill=fill)) for fill in ("predict", "zero")
+    )
+    assert none.mean() < predicted.mean()
+    saved = zero - predicted
+    assert saved.mean() > 4 * saved.std(ddof=1) / np.sqrt(12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"world": "w"}, "must be a World"),
+        ({"share": 1.5}, "share must be at least 0 and at most 1"),
+        ({"fill": "guess"}, "fill must be one of predict, mean, zero, drop"),
+    ],
+)
+def test_nonsense(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(kh.InvalidValue, match=message):
+        kh.MissingWorld(**{"world": WORLD, "share": 0.1, **settings})
