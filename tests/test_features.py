@@ -16,6 +16,9 @@ MIX = RNG.standard_normal((4, 4))
 EFFECTS = RNG.standard_normal((3, 4))
 
 
+ALL: dict[str, Any] = {"intercept": True, "standardize": True, "missing": "predict"}
+
+
 def observations(n: int, seed: int = 2) -> np.ndarray:
     """Correlated, far from zero, and in very different units."""
     x: np.ndarray = np.random.default_rng(seed).standard_normal((n, 4)) @ MIX.T
@@ -104,14 +107,74 @@ def test_pairs_that_do_not_fit_together_are_believed_less() -> None:
     rng, rows = np.random.default_rng(1), []
     for j, k, sign in ((0, 1, 1), (1, 2, 1), (0, 2, -1)):
         for x in rng.standard_normal(200):
-            row = np.full(4, np.nan)
+            row = np.full(3, np.nan)
             row[[j, k]] = x, sign * x
             rows.append(row)
-    moments = Moments.empty(4)
+    moments = Moments.empty(3)
     moments.add(np.array(rows))
-    now = np.array([[1.0, 1.0, 1.0, np.nan]])
+    now = np.array([[1.0, np.nan, 1.0]])
     moments.fill(now)
-    assert np.isfinite(now).all()
+    assert abs(now[0, 1]) < 3.0
+
+
+@pytest.mark.parametrize(
+    ("dim", "n", "share", "noise"),
+    [(20, 5000, 0.5, 0.3), (20, 50, 0.5, 0.3), (5, 5000, 0.1, 0.05), (12, 2000, 0.3, 0.5)],
+)
+def test_predictions_from_rows_with_gaps_are_near_the_best(
+    dim: int, n: int, share: float, noise: float
+) -> None:
+    """One hidden number behind all entries: the error is near that of the true covariance."""
+    rng = np.random.default_rng(0)
+
+    def rows(count: int) -> np.ndarray:
+        made: np.ndarray = rng.standard_normal((count, 1)) + noise * rng.standard_normal(
+            (count, dim)
+        )
+        return made
+
+    moments, truth = Moments.empty(dim), rows(400)
+    past = rows(n)
+    past[rng.random(past.shape) < share] = np.nan
+    moments.add(past)
+    hidden = rng.random(truth.shape) < share
+    filled, best = np.where(hidden, np.nan, truth), np.where(hidden, np.nan, truth)
+    moments.fill(filled)
+    for row in best:
+        seen = ~np.isnan(row)
+        # Given k of them, the hidden number is their sum over k + noise^2.
+        row[~seen] = row[seen].sum() / (seen.sum() + noise**2)
+
+    def error(guess: np.ndarray) -> float:
+        return float(np.sqrt(((guess - truth)[hidden] ** 2).mean()))
+
+    assert error(filled) < 1.25 * error(best) + (0.15 if n == 50 else 0.0)
+    assert error(filled) < 0.6 * error(np.zeros_like(truth))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8, 1.7e9])
+def test_features_far_from_zero_lose_no_digits(offset: float) -> None:
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((2000, 2))
+    z[:, 1] = z[:, 0] + 0.1 * z[:, 1]
+    bandit = kh.Bandit(kh.ThompsonSampling(), arms=2, dim=2, seed=1, **ALL)
+    bandit.observe(z + offset)
+    filled = bandit.choose([offset + 1.0, np.nan]).observation[1] - offset
+    assert filled == pytest.approx(1.0, abs=0.02)
+    units = bandit._features.units
+    assert units is not None
+    np.testing.assert_allclose(units.scale, z[:].std(axis=0), rtol=1e-5)
+
+
+def test_masked_entries_and_none_are_gaps_and_nothing_else_is() -> None:
+    bandit = made(missing="predict")
+    bandit.observe(observations(50))
+    masked = np.ma.array([1.0, 999.0, 2.0, 3.0], mask=[False, True, False, False])
+    expected = bandit._features.filled(np.array([[1.0, np.nan, 2.0, 3.0]]))[0]
+    np.testing.assert_allclose(bandit.choose(masked).observation, expected)
+    for strange in (["1", "2", "3", "4"], np.array(["NaT"] * 4, dtype="datetime64[s]")):
+        with pytest.raises(kh.InvalidValue, match="real numbers"):
+            bandit.choose(strange)
 
 
 def test_every_arm_counts_pulled_or_not() -> None:
@@ -225,9 +288,29 @@ def test_features_that_never_vary_do_no_harm() -> None:
         play(made(standardize=True, intercept=intercept), ys)
 
 
-# -- files and merging -----------------------------------------------------------------------------
+def test_a_feature_that_comes_late_has_its_own_unit() -> None:
+    """Never seen in the first 50 rounds: until its unit is known the posterior sees 0 of it."""
+    ys = observations(300)
+    ys[:50, 2] = np.nan
+    options: dict[str, Any] = {"missing": "predict", "standardize": True, "intercept": True}
+    metres, other = made(**options), made(**options)
+    assert play(metres, ys) == play(other, ys, np.array([1.0, 1.0, 1e4, 1.0]))
+    units = metres._features.units
+    assert units is not None
+    assert units.known.all()
 
-ALL: dict[str, Any] = {"intercept": True, "standardize": True, "missing": "predict"}
+
+def test_probabilities_are_those_of_the_next_choice() -> None:
+    """Also around the observation that settles the units."""
+    bandit = made(standardize=True, intercept=True)
+    for t, y in enumerate(observations(SETTLED + 5)):
+        chances = bandit.choice_probabilities(y)
+        decision = bandit.choose(y)
+        assert decision.probability == pytest.approx(chances[decision.arm])
+        bandit.learn(decision, float(t % 5))
+
+
+# -- files and merging -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("before", [5, 60])
@@ -263,7 +346,7 @@ def test_files_of_the_first_version_are_still_read(tmp_path: Path) -> None:
     ("name", "value"),
     [
         ("seen_pairs", np.full((4, 4), -1.0)),
-        ("units_scale", np.zeros(4)),
+        ("units_scale", np.full(4, -1.0)),
         ("units_centre", np.full(4, np.nan)),
         ("seen_total", np.zeros(3)),
     ],
@@ -324,7 +407,37 @@ def test_merged_from_a_common_base(tmp_path: Path, shared: int) -> None:
     learned(two, observations(60, seed=22))
     one.merge(two, base=base)
     assert sum(one.counts.values()) == shared + 120
-    assert one._features.moments.rows == shared + 120
+    assert one._features.moments.seen.max() == shared + 120
+
+
+def test_a_base_that_is_not_one_is_refused() -> None:
+    """While rewards wait for units, too: nothing is lost in silence."""
+    base = made(standardize=True)
+    learned(base, observations(10, seed=20))
+    one, other = made(standardize=True), made(standardize=True)
+    for bandit in (one, other):
+        learned(bandit, observations(10, seed=20))
+    other.remove_arms([0])
+    other.add_arms([0])
+    with pytest.raises(kh.InvalidValue, match="all that their base has"):
+        one.merge(other, base=base)
+    assert sum(one.counts.values()) == 10
+
+
+def test_merging_takes_over_units_that_only_the_other_knows() -> None:
+    blind, sighted = made(**ALL), made(**ALL)
+    ys = observations(80, seed=30)
+    hidden = ys.copy()
+    hidden[:, 3] = np.nan
+    for t, y in enumerate(hidden):
+        decision = blind.choose(y)
+        blind.learn(decision, float(t % 3))
+    learned(sighted, ys)
+    blind.merge(sighted)
+    units = blind._features.units
+    assert units is not None
+    assert units.known.all()
+    assert sum(blind.counts.values()) == 160
 
 
 def test_bandits_that_treat_features_differently_are_not_merged() -> None:
@@ -389,6 +502,7 @@ def test_the_other_fillings() -> None:
     assert (zero == np.where(hidden, 0.0, whole)).all()
     drop = kh.MissingWorld(WORLD, share=0.3, fill="drop").rounds(30, 5).observations
     assert (drop == np.where(hidden.any(axis=2, keepdims=True), 0.0, whole)).all()
+    assert len(kh.MissingWorld(WORLD, share=0.3, fill="mean").rounds(0, 5)) == 0
     none = kh.MissingWorld(WORLD, share=0.0).rounds(30, 5).observations
     assert (none == whole).all()
 

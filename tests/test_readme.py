@@ -38,7 +38,7 @@ def test_every_code_block_runs_and_prints_what_is_shown(
     scope: dict[str, object] = {"__name__": "page"}
     shown = blocks(page)
     assert {block.language for block in shown} <= {"python", "text", "console", "toml", "bibtex"}
-    for block, after in zip(shown, [*shown[1:], Block("", "")], strict=True):
+    for block, after in zip(shown, [*shown, Block("", "")][1:], strict=True):
         if block.language == "python":
             printed = io.StringIO()
             with redirect_stdout(printed):

@@ -398,7 +398,7 @@ def test_formulas() -> None:
 
 
 def test_every_study_says_what_it_is() -> None:
-    assert list(STUDIES) == [f"fig{i}" for i in range(1, 7)] + ["shared", "scaling"]
+    assert list(STUDIES) == [f"fig{i}" for i in range(1, 7)] + ["shared", "scaling", "missing"]
     for study in STUDIES.values():
         assert isinstance(study, Study)
         assert study.claim.endswith(".")

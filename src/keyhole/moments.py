@@ -23,19 +23,20 @@ class Moments(NamedTuple):
     """
 
     pairs: Floats  # (d, d)  how many rows have both entries
-    total: Floats  # (d, d)  of these rows, the sum of the first entry
-    product: Floats  # (d, d)  and of both entries' products
+    total: Floats  # (d, d)  of these rows, the sum of the first entry, from its origin
+    product: Floats  # (d, d)  and of both entries' products, from their origins
+    origin: Floats  # (d,)  the first value seen of each entry
 
     @classmethod
     def empty(cls, dim: int) -> Moments:
         """Nothing was seen yet."""
-        return cls(*np.zeros((3, dim, dim)))
+        pairs, total, product = np.zeros((3, dim, dim))
+        return cls(pairs, total, product, np.zeros(dim))
 
     @property
     def mean(self) -> Floats:
         """Of each entry where it was seen; 0 where it never was."""
-        n = np.diag(self.pairs)
-        return np.diag(self.total) / np.maximum(n, 1.0)
+        return self.origin + np.diag(self.total) / np.maximum(self.seen, 1.0)
 
     @property
     def covariance(self) -> Floats:
@@ -45,9 +46,9 @@ class Moments(NamedTuple):
         return np.where(self.pairs < 2.0, 0.0, spread)
 
     @property
-    def rows(self) -> float:
-        """How many rows the most often seen entry was seen in."""
-        return float(np.diag(self.pairs).max())
+    def seen(self) -> Floats:
+        """How often each entry was seen."""
+        return np.diag(self.pairs)
 
     def add(self, rows: Floats) -> None:
         """Add rows, (n, d), NaN where an entry is not seen."""
@@ -66,8 +67,22 @@ class Moments(NamedTuple):
         """Add what another has seen since `base`, which both have."""
         if (other.pairs < base.pairs).any() or (self.pairs < base.pairs).any():
             raise InvalidValue("both must have seen all that their base has")
-        for mine, theirs, known in zip(self, other, base, strict=True):
-            mine += theirs - known
+        new = (self.seen == 0.0) & (other.seen > 0.0)
+        self.origin[new] = other.origin[new]
+        theirs, known = other._from(self.origin), base._from(self.origin)
+        for mine, their, shared in zip(self[:3], theirs[:3], known[:3], strict=True):
+            mine += their - shared
+
+    def _from(self, origin: Floats) -> Moments:
+        """The same sums, counted from another origin."""
+        shift = (self.origin - origin)[:, None]
+        product = (
+            self.product
+            + shift * self.total.T
+            + shift.T * self.total
+            + shift * shift.T * self.pairs
+        )
+        return Moments(self.pairs, self.total + shift * self.pairs, product, origin)
 
     def copy(self) -> Moments:
         """An independent copy."""

@@ -34,10 +34,12 @@ class Bandit:
     probability of each decision follows from; with very many arms, False is faster, because arms
     that cannot win are then not looked at.
 
-    intercept: each arm also learns a constant. standardize: features come in any units; theirs are
-    settled by the first 32 observations, until when arms are picked uniformly. missing="predict":
-    NaN in an observation becomes the best linear prediction from what is there, by the mean and
-    covariance of all observations so far, pulled or not; without it NaN is an error.
+    intercept: each arm also learns a constant. standardize: features come in any units (and, with
+    a constant, from any zero); each one's is settled when it was seen 32 times, and until the first
+    of them is, arms are picked uniformly. missing="predict": NaN (or None, or a masked entry)
+    becomes the best linear prediction from what is there, by the mean and covariance of all
+    observations before, pulled or not; without it NaN is an error. `posterior` is then about what
+    these options make of an observation: the constant first, features in settled units.
 
     One bandit is for one thread at a time.
 
@@ -225,8 +227,7 @@ class Bandit:
         rows = self._features.numbers(y)
         if rows.shape[-1:] != (self.dim,):
             raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
-        self._features.see(rows.reshape(-1, self.dim))
-        self._absorb_waiting()
+        self._see(rows.reshape(-1, self.dim))
 
     def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:
         """Add what another bandit has learned apart from this one; arms are matched by name.
@@ -252,7 +253,7 @@ class Bandit:
         new = [arm for arm in other.arms if arm not in self._arms]
         arms = self._arms.plus(new) if new else self._arms
         features = self._features.copy()
-        features.units = features.units or other._features.units
+        features.take_units_of(other._features)
         known = Moments.empty(self.dim) if base is None else base._features.moments
         features.moments.merge(other._features.moments, known)
         waiting: list[Reward] = []
@@ -264,12 +265,14 @@ class Bandit:
             )
         else:
             posterior = self._aligned(arms)
-            already = 0 if base is None else len(base._waiting)
-            waiting = self._waiting + other._waiting[already:]
+            already = [] if base is None else base._waiting
+            for each in (self, other):
+                if not each._began_with(already):
+                    raise InvalidValue("both bandits must have learned all that their base has")
+            waiting = self._waiting + other._waiting[len(already) :]
         self.posterior, self._arms = posterior, arms
         self._features, self._waiting = features, waiting
-        features.see(np.empty((0, self.dim)))
-        self._absorb_waiting()
+        self._see(np.empty((0, self.dim)))
 
     # -- arms -------------------------------------------------------------------------------------
 
@@ -354,13 +357,27 @@ class Bandit:
         features = self._features
         flat = rows.reshape(-1, self.dim)
         filled = features.filled(flat).reshape(rows.shape)
-        if add:
-            features.see(flat)
-            self._absorb_waiting()
+        rule = self._rule
         if features.is_settled:
-            return filled, features.design(filled), self._rule
-        nothing = np.zeros((*rows.shape[:-1], features.width))
-        return filled, nothing, kernels.Rule(epsilon=1.0)
+            design = features.design(filled)
+        else:
+            design = np.zeros((*rows.shape[:-1], features.width))
+            rule = kernels.Rule(epsilon=1.0)
+        if add:
+            self._see(flat)
+        return filled, design, rule
+
+    def _see(self, rows: Floats) -> None:
+        self._features.see(rows)
+        self._absorb_waiting()
+
+    def _began_with(self, rewards: list[Reward]) -> bool:
+        """Whether these are the first that wait here."""
+        mine = self._waiting[: len(rewards)]
+        return len(mine) == len(rewards) and all(
+            a.arm == b.arm and a.reward == b.reward and np.array_equal(a.observation, b.observation)
+            for a, b in zip(mine, rewards, strict=True)
+        )
 
     def _absorb_waiting(self) -> None:
         if self._waiting and self._features.is_settled:

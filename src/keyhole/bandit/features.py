@@ -14,7 +14,7 @@ from keyhole.kernels import Floats
 from keyhole.moments import Moments
 from keyhole.posterior import Posterior
 
-# A feature's scale is known to about an eighth after this many observations, and settled.
+# A feature's scale is known to about an eighth when it was seen so many times, and settled.
 SETTLED = 32
 
 
@@ -27,10 +27,20 @@ class Reward(NamedTuple):
 
 
 class Units(NamedTuple):
-    """Where each feature's scale begins, and how long its unit is."""
+    """Where each feature's scale begins, and how long its unit is; 0 while that is not known."""
 
     centre: Floats
     scale: Floats
+
+    @property
+    def known(self) -> Any:
+        """Which features have a unit."""
+        return self.scale > 0.0
+
+    def told(self, rows: Floats) -> Floats:
+        """Rows in these units. Of a feature without one the posterior sees 0, and so nothing."""
+        room = np.zeros(np.broadcast_shapes(rows.shape, self.scale.shape))
+        return np.divide(rows - self.centre, self.scale, out=room, where=self.known)
 
 
 class Features:
@@ -96,7 +106,10 @@ class Features:
         if self.missing is None:
             return checks.floats("y", y)
         try:
-            given = np.array(y, dtype=np.float64)
+            plain = np.asarray(np.ma.filled(y, np.nan) if np.ma.isMaskedArray(y) else y)
+            if plain.dtype.kind not in "biufO":  # None is a gap too, and makes it an object array
+                return checks.floats("y", y)
+            given = plain.astype(np.float64)
         except (TypeError, ValueError):
             return checks.floats("y", y)  # says what is wrong with it
         gaps = np.isnan(given)
@@ -112,11 +125,20 @@ class Features:
         return rows
 
     def see(self, rows: Floats) -> None:
-        """Add rows as they were observed, gaps and all, and settle the units if that is due."""
+        """Add rows as they were observed, gaps and all, and settle the units that are due."""
         if self.watches:
             self.moments.add(rows)
-        if self.standardize and self.units is None and self.moments.rows >= SETTLED:
-            self.units = self._measured()
+        due = self.moments.seen >= SETTLED
+        if not self.standardize or not due.any():
+            return
+        nobody = Units(np.zeros(self.dim), np.zeros(self.dim))
+        units = nobody if self.units is None else self.units
+        new = due & ~units.known
+        if new.any() or self.units is None:
+            centre, scale = self._measured()
+            self.units = Units(
+                np.where(new, centre, units.centre), np.where(new, scale, units.scale)
+            )
 
     def _measured(self) -> Units:
         mean, scale = self.moments.mean, np.sqrt(np.diag(self.moments.covariance).clip(min=0.0))
@@ -129,7 +151,7 @@ class Features:
     def design(self, rows: Floats) -> Floats:
         """Rows, (..., dim), as the posterior sees them, (..., width)."""
         if self.units is not None:
-            rows = (rows - self.units.centre) / self.units.scale
+            rows = self.units.told(rows)
         if self.intercept:
             rows = np.concatenate([np.ones((*rows.shape[:-1], 1)), rows], axis=-1)
         return np.ascontiguousarray(rows)
@@ -146,13 +168,25 @@ class Features:
         own, theirs = self.units, other.units
         if own is None or theirs is None:
             return np.eye(self.width)
-        change = np.diag(theirs.scale / own.scale)
+        both = own.known & theirs.known
+        change = np.divide(theirs.scale, own.scale, out=np.zeros(self.dim), where=both)
         if not self.intercept:
-            return change
-        result = np.eye(self.width)
-        result[1:, 1:] = change
-        result[1:, 0] = (theirs.centre - own.centre) / own.scale
+            return np.diag(change)
+        result = np.diag(np.concatenate([[1.0], change]))
+        moved = theirs.centre - own.centre
+        result[1:, 0] = np.divide(moved, own.scale, out=np.zeros(self.dim), where=both)
         return result
+
+    def take_units_of(self, other: Features) -> None:
+        """Take over the units that are not settled here, but there."""
+        if self.units is None or other.units is None:
+            self.units = self.units or other.units
+            return
+        mine = self.units.known
+        self.units = Units(
+            np.where(mine, self.units.centre, other.units.centre),
+            np.where(mine, self.units.scale, other.units.scale),
+        )
 
     def copy(self) -> Features:
         """An independent copy."""

@@ -119,15 +119,18 @@ def _features(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     if features.is_plain:
         return features
     dim = features.dim
-    seen = {name: _like(arrays, f"seen_{name}", (dim, dim)) for name in Moments._fields}
+    shapes = {name: array.shape for name, array in features.moments._asdict().items()}
+    seen = {name: _like(arrays, f"seen_{name}", shape) for name, shape in shapes.items()}
     features.moments = Moments(**seen)
     if (features.moments.pairs < 0).any():
         raise FileError("the saved counts of observations cannot have come about")
     if "units_scale" in arrays:
         units = {name: _like(arrays, f"units_{name}", (dim,)) for name in Units._fields}
         features.units = Units(**units)
-        if (features.units.scale <= 0).any():
+        if (features.units.scale < 0).any():
             raise FileError("the saved units cannot have come about")
+    elif features.standardize and arrays["n"].any():
+        raise FileError("the saved bandit has learned in units that are not there")
     return features
 
 
@@ -137,6 +140,8 @@ def _waiting(
     arms = header.get("waiting", [])
     if not arms:
         return []
+    if unknown := set(arms) - set(header["arms"]):
+        raise FileError(f"the saved rewards are of arms that are not there: {unknown}")
     y = _like(arrays, "waiting_y", (len(arms), dim))
     rewards = _like(arrays, "waiting_reward", (len(arms),))
     return [Reward(*one) for one in zip(arms, y, rewards.tolist(), strict=True)]

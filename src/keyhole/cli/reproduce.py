@@ -34,7 +34,7 @@ Examples:
 [bold]keyhole reproduce --scheduler tcp://10.0.0.1:8786[/]   on a Dask cluster
 """
 
-NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, shared, scaling"
+NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, shared, scaling, missing"
 
 
 @clean

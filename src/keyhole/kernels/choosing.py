@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from keyhole.kernels.algebra import dot, multiply
+from keyhole.kernels.deferring import Late, multiply_late
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
@@ -263,13 +264,15 @@ def select(
     score: Floats,
     optimism: Floats,
     w: Floats,
+    late: Late,
+    defers: bool,
 ) -> tuple[int, int]:
     """The place of the chosen arm among the candidates, whose parameters are `owner`.
 
     y has one row for all candidates or a row each. greedy: for this once, whatever the rule.
     Without pruning, `location` and `scale` say on return how each score was distributed; with it,
     they are scratch space, as `optimism` and w: (2, d) are. The second number says which row of w
-    is the chosen arm's P y, or is -1.
+    is the chosen arm's P y, or is -1. late: what the matrices have not been told yet, if `defers`.
     """
     explores = coin < rule.epsilon
     # The candidate that promises most goes first: its score rules out most of the others. Whoever
@@ -285,7 +288,10 @@ def select(
             continue
         width, row, free = 0.0, min(k, y.shape[0] - 1), 1 if kept == 0 else 0
         if uncertain:
-            multiply(state.covariance[owner[k]], y[row], w[free])
+            if defers:
+                multiply_late(state, late, owner[k], y[row], w[free])
+            else:
+                multiply(state.covariance[owner[k]], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         # One product and one sum, as in the survey, so that rounding keeps a bound a bound.
         score[k] = location[k] + width * (optimism[k] + scale[k] * z[k])

@@ -2,25 +2,29 @@
 
 import numpy as np
 
-from keyhole.kernels.algebra import dot, factorize
 from keyhole.kernels.jit import kernel
-from keyhole.kernels.types import Floats
+from keyhole.kernels.types import Floats, Ints
 
 
 @kernel
-def add_rows(pairs: Floats, total: Floats, product: Floats, rows: Floats) -> None:
+def add_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows: Floats) -> None:
     """Add rows, NaN where an entry is not seen: (d, d) sums over the rows that have both entries.
 
-    pairs: how many; total[j, k]: of entry j; product: of entry j times entry k.
+    pairs: how many; total[j, k]: of entry j; product: of entry j times entry k. Entries are counted
+    from the first value that was seen of each, their origin: far from zero sums would cancel.
     """
     for t in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            if not np.isnan(rows[t, j]):
-                for k in range(rows.shape[1]):
-                    if not np.isnan(rows[t, k]):
+        row = rows[t]
+        for j in range(row.size):
+            if pairs[j, j] == 0.0 and not np.isnan(row[j]):
+                origin[j] = row[j]
+        for j in range(row.size):
+            if not np.isnan(row[j]):
+                for k in range(row.size):
+                    if not np.isnan(row[k]):
                         pairs[j, k] += 1.0
-                        total[j, k] += rows[t, j]
-                        product[j, k] += rows[t, j] * rows[t, k]
+                        total[j, k] += row[j] - origin[j]
+                        product[j, k] += (row[j] - origin[j]) * (row[k] - origin[k])
 
 
 @kernel
@@ -34,17 +38,21 @@ def covariance_of(pairs: Floats, total: Floats, product: Floats, j: int, k: int)
 
 
 @kernel
-def fill_row(pairs: Floats, total: Floats, product: Floats, row: Floats) -> None:
+def fill_row(pairs: Floats, total: Floats, product: Floats, origin: Floats, row: Floats) -> None:
     """Put the best linear prediction from the seen entries of a row in place of its NaN.
 
-    mean_m + S_ms (S_ss + diag(S_ss) / n)^-1 (y_s - mean_s), with the mean and covariance of the
-    sums. The part with 1/n is a prior worth one row, of entries that know nothing of each other:
-    it vanishes as rows come, and makes a few rows tell little. An entry of which nothing was ever
-    seen is 0, and one that never varied says nothing about others.
+    mean_m + C_ms (C_ss + ridge I)^-1 z_s in standard units, with the means, standard deviations
+    and correlations C of the sums. Of n complete rows the ridge is 1/n: a prior worth one row, of
+    entries that know nothing of each other. Pairs that were seen in different rows need not fit
+    together: C may then have eigenvalues below zero, and all of them are noise up to about
+    sqrt(seen entries / rows of a pair), which is added, by how many rows have gaps. A prediction
+    that would explain more than all of an entry's variance is scaled down to that.
+
+    An entry of which nothing was ever seen becomes 0, and one that never varied tells nothing.
     """
     dim = row.size
     seen, gaps = np.empty(dim, np.int64), np.empty(dim, np.int64)
-    n_seen, n_gaps, rows = 0, 0, 0.0
+    n_seen, n_gaps = 0, 0
     for j in range(dim):
         if np.isnan(row[j]):
             gaps[n_gaps] = j
@@ -52,45 +60,65 @@ def fill_row(pairs: Floats, total: Floats, product: Floats, row: Floats) -> None
         elif covariance_of(pairs, total, product, j, j) > 0.0:
             seen[n_seen] = j
             n_seen += 1
-            rows = max(rows, pairs[j, j])
     if n_gaps == 0:
         return
-    known, root = np.empty((n_seen, n_seen)), np.zeros((n_seen, n_seen))
-    surprise = np.empty(n_seen)
+    scale, z = np.empty(n_seen), np.empty(n_seen)
     for a in range(n_seen):
-        surprise[a] = row[seen[a]] - total[seen[a], seen[a]] / pairs[seen[a], seen[a]]
-        for b in range(a + 1):
-            known[a, b] = covariance_of(pairs, total, product, seen[a], seen[b])
-    if n_seen > 0:
-        ridge = 1.0 / rows
-        while not factorize(known, ridge, root):
-            # Pairs that were seen in different rows need not fit together: less is then believed.
-            ridge *= 4.0
-        substitute(root, surprise)
+        j = seen[a]
+        scale[a] = np.sqrt(covariance_of(pairs, total, product, j, j))
+        z[a] = (row[j] - origin[j] - total[j, j] / pairs[j, j]) / scale[a]
+    weights, vectors = directions(pairs, total, product, seen[:n_seen], scale)
     for m in range(n_gaps):
         j = gaps[m]
-        row[j] = total[j, j] / pairs[j, j] if pairs[j, j] > 0.0 else 0.0
-        for a in range(n_seen):
-            row[j] += covariance_of(pairs, total, product, j, seen[a]) * surprise[a]
+        row[j] = 0.0
+        if pairs[j, j] == 0.0:
+            continue
+        row[j] = origin[j] + total[j, j] / pairs[j, j]
+        own = np.sqrt(covariance_of(pairs, total, product, j, j))
+        if own == 0.0:
+            continue
+        guess, explained = 0.0, 0.0
+        for k in range(n_seen):
+            cross, along = 0.0, 0.0
+            for a in range(n_seen):
+                shared = covariance_of(pairs, total, product, j, seen[a]) / (own * scale[a])
+                cross += shared * vectors[a, k]
+                along += z[a] * vectors[a, k]
+            guess += cross * along / weights[k]
+            explained += cross * cross / weights[k]
+        # No entry can be explained by more than all of its variance.
+        row[j] += own * guess / max(explained, 1.0)
 
 
 @kernel
-def substitute(lower: Floats, x: Floats) -> None:
-    """Replace x by the solution of lower lower' s = x."""
-    n = x.size
-    for i in range(n):
-        x[i] = (x[i] - dot(lower[i, :i], x[:i])) / lower[i, i]
-    for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            x[i] -= lower[k, i] * x[k]
-        x[i] /= lower[i, i]
+def directions(
+    pairs: Floats, total: Floats, product: Floats, seen: Ints, scale: Floats
+) -> tuple[Floats, Floats]:
+    """The eigenvalues of the correlations of what is seen, with their ridge, and eigenvectors."""
+    n = seen.size
+    if n == 0:
+        return np.empty(0), np.empty((0, 0))
+    correlation, rows, fewest = np.empty((n, n)), 0.0, np.inf
+    for a in range(n):
+        for b in range(n):
+            together = covariance_of(pairs, total, product, seen[a], seen[b])
+            correlation[a, b] = together / (scale[a] * scale[b])
+            rows = max(rows, pairs[seen[a], seen[b]])
+            fewest = min(fewest, pairs[seen[a], seen[b]])
+    values, vectors = np.linalg.eigh(correlation)
+    fewest = max(fewest, 1.0)
+    ridge = 1.0 / rows + 2.0 * max(-values[0], 0.0)
+    ridge += (1.0 - fewest / rows) * np.sqrt(n / fewest)
+    return np.maximum(values, 0.0) + ridge, vectors
 
 
 @kernel
-def fill_rounds(pairs: Floats, total: Floats, product: Floats, rounds: Floats) -> None:
+def fill_rounds(
+    pairs: Floats, total: Floats, product: Floats, origin: Floats, rounds: Floats
+) -> None:
     """Fill (T, n, d) round by round, each from all rows of the rounds before it."""
     for t in range(rounds.shape[0]):
         rows = rounds[t].copy()
         for i in range(rounds.shape[1]):
-            fill_row(pairs, total, product, rounds[t, i])
-        add_rows(pairs, total, product, rows)
+            fill_row(pairs, total, product, origin, rounds[t, i])
+        add_rows(pairs, total, product, origin, rows)

@@ -71,26 +71,22 @@ def cancels(covariance: Floats, y: Floats, most: float, q: float) -> bool:
 
 
 @part
-def absorb(state: State, i: int, y: Floats, reward: float, w: Floats, known: bool) -> None:
-    """Learn that parameter i gave `reward` at y. `w` is P y if that is known, else scratch space.
+def step(state: State, i: int, y: Floats, reward: float, w: Floats) -> float:
+    """Move all but the matrices of parameter i along; w is P y, and then the part that P loses.
 
     With u = Py and q = y'u: P loses u u'/(1+q), the mean gains u (r - y'mean)/(1+q), and the
-    residual sum of squares gains (r - y'mean)^2/(1+q).
+    residual sum of squares gains (r - y'mean)^2/(1+q). What comes back says how much staler the
+    caches are, or is negative where rounding is too much for a step, and the sums must be asked.
     """
-    covariance = state.covariance[i]
-    if not known:
-        multiply(covariance, y, w)
     mean, moment = state.mean[i], state.moment[i]
     # One sum or one row a loop: only then do they become vector instructions.
     q, value, squared_length = max(dot(y, w), 0.0), dot(y, mean), dot(y, y)
     for j in range(y.size):
         moment[j] += reward * y[j]
-    add_outer(state.precision[i], y, 1.0)
     state.n[i] += 1.0
     state.squares[i] += reward * reward
-    if cancels(covariance, y, squared_length * state.bound[i], q):
-        settle(state, i)
-        return
+    if cancels(state.covariance[i], y, squared_length * state.bound[i], q):
+        return -1.0
 
     shrink = 1.0 / np.sqrt(1.0 + q)
     surprise = (reward - value) * shrink
@@ -98,11 +94,25 @@ def absorb(state: State, i: int, y: Floats, reward: float, w: Floats, known: boo
         w[j] *= shrink
     for j in range(y.size):
         mean[j] += surprise * w[j]
-    add_outer(covariance, w, -1.0)
     state.residual[i] += surprise * surprise
     state.penalty[i] = state.prior[i] * dot(mean, mean)
     state.trace[i] -= dot(w, w)
-    state.staleness[i] += 1.0 / REFRESH_STEPS + q * (1.0 / REFRESH_LOSS)
+    return 1.0 / REFRESH_STEPS + q * (1.0 / REFRESH_LOSS)
+
+
+@part
+def absorb(state: State, i: int, y: Floats, reward: float, w: Floats, known: bool) -> None:
+    """Learn that parameter i gave `reward` at y. `w` is P y if that is known, else scratch."""
+    covariance = state.covariance[i]
+    if not known:
+        multiply(covariance, y, w)
+    staler = step(state, i, y, reward, w)
+    add_outer(state.precision[i], y, 1.0)
+    if staler < 0.0:
+        settle(state, i)
+        return
+    add_outer(covariance, w, -1.0)
+    state.staleness[i] += staler
     if state.staleness[i] >= 1.0:
         refresh(state, i)
     elif int(state.n[i]) % y.size == 0:

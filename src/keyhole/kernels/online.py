@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.kernels.choosing import is_diverse, select
+from keyhole.kernels.deferring import nothing_late
 from keyhole.kernels.jit import kernel
 from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State
@@ -42,8 +43,9 @@ def choose(
     known = State(*state)
     greedy = diversity > 0.0 and is_diverse(known, rule)
     place, _ = select(
-        known, rule, owner, y, z, coin, tie, greedy, prune, law[0], law[1], law[2], law[3], w
-    )
+        known, rule, owner, y, z, coin, tie, greedy, prune, law[0], law[1], law[2], law[3], w,
+        nothing_late(0, 0), False,
+    )  # fmt: skip
     return place
 
 

@@ -23,7 +23,7 @@ class MissingWorld(World):
     fill: what is put in its place. "predict": the best linear prediction from the entries that are
     seen, by the mean and covariance of all rounds before, as `Bandit(missing="predict")` does.
     "mean": their mean. "zero": 0. "drop": an observation with a gap is not used at all; it becomes
-    0, from which nothing is learned. Values, and so regret, are those of the whole observation.
+    0, which tells arms nothing of each other. Values, and so regret, are of the whole observation.
 
     >>> import keyhole as kh
     >>> whole = kh.LinearWorld.random(n_arms=3, context_dim=2, observation_dim=6, seed=1)
@@ -96,11 +96,7 @@ class MissingWorld(World):
 
 def _fill_means(seen: Moments, y: Floats) -> None:
     """Put the mean of all rounds before in place of each NaN of (T, n, d)."""
-    there = ~np.isnan(y)
-    counts = np.cumsum(there.sum(axis=1), axis=0) + np.diag(seen.pairs)
-    totals = np.cumsum(np.where(there, y, 0.0).sum(axis=1), axis=0) + np.diag(seen.total)
-    before = np.diag(seen.total) / np.maximum(np.diag(seen.pairs), 1.0)
-    means = np.vstack([before[None], (totals / np.maximum(counts, 1))[:-1]])
-    for mine, last in ((seen.pairs, counts[-1]), (seen.total, totals[-1])):
-        np.fill_diagonal(mine, last)
-    np.copyto(y, means[:, None, :], where=~there)
+    for rows in y:
+        before = seen.mean
+        seen.add(rows)
+        np.copyto(rows, before, where=np.isnan(rows))

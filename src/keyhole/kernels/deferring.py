@@ -1,0 +1,96 @@
+"""Learning with matrices that are updated four rewards at a time.
+
+A rank-one step reads and writes two triangles for one multiply-add an entry: with large ones,
+memory is what it waits for. Four steps in one pass move a quarter of it. Until then P is what the
+matrix says, less the vectors that wait.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from keyhole.kernels.algebra import dot, multiply
+from keyhole.kernels.jit import kernel, part
+from keyhole.kernels.learning import eigenvalue_bound, refresh, settle, step
+from keyhole.kernels.types import Floats, Ints, State
+
+# Steps that are taken in one pass, and the dimension from which on that is faster.
+TOGETHER, LARGE = 4, 40
+
+
+class Late(NamedTuple):
+    """What the matrices of k parameters have yet to be told."""
+
+    n: Ints  # (k,)  how many steps
+    y: Floats  # (k, TOGETHER, d)  what B gains the squares of
+    w: Floats  # (k, TOGETHER, d)  what P loses the squares of
+
+
+@part
+def nothing_late(parameters: int, dim: int) -> Late:
+    """Room for steps that wait."""
+    shape = (parameters, TOGETHER, dim)
+    return Late(np.zeros(parameters, np.int64), np.zeros(shape), np.zeros(shape))
+
+
+@part
+def multiply_late(state: State, late: Late, i: int, y: Floats, out: Floats) -> None:
+    """out = P y."""
+    multiply(state.covariance[i], y, out)
+    for m in range(late.n[i]):
+        w = late.w[i, m]
+        share = dot(w, y)
+        for j in range(y.size):
+            out[j] -= share * w[j]
+
+
+@kernel
+def catch_up(state: State, late: Late, i: int) -> None:
+    """Tell the matrices of parameter i what waits."""
+    if late.n[i] == 0:
+        return
+    # What is not there of the four is zero.
+    late.y[i, late.n[i] :] = 0.0
+    late.w[i, late.n[i] :] = 0.0
+    add_outers(state.precision[i], late.y[i], 1.0)
+    add_outers(state.covariance[i], late.w[i], -1.0)
+    late.n[i] = 0
+
+
+@part
+def add_outers(matrix: Floats, rows: Floats, sign: float) -> None:
+    """M += sign * (r_0 r_0' + ... + r_3 r_3')."""
+    r0, r1, r2, r3 = rows[0], rows[1], rows[2], rows[3]
+    for i in range(matrix.shape[0]):
+        f0, f1, f2, f3 = sign * r0[i], sign * r1[i], sign * r2[i], sign * r3[i]
+        for j in range(i + 1):
+            matrix[i, j] += f0 * r0[j] + f1 * r1[j] + f2 * r2[j] + f3 * r3[j]
+
+
+@part
+def absorb_late(
+    state: State, late: Late, i: int, y: Floats, reward: float, w: Floats, known: bool
+) -> None:
+    """As `absorb`, but for when the matrices follow."""
+    if not known:
+        multiply_late(state, late, i, y, w)
+    staler = step(state, i, y, reward, w)
+    m = late.n[i]
+    late.n[i] = m + 1
+    for j in range(y.size):
+        late.y[i, m, j] = y[j]
+    for j in range(y.size):
+        late.w[i, m, j] = w[j]
+    if staler < 0.0:
+        catch_up(state, late, i)
+        settle(state, i)
+        return
+    state.staleness[i] += staler
+    if state.staleness[i] >= 1.0:
+        catch_up(state, late, i)
+        refresh(state, i)
+    elif m + 1 == TOGETHER:
+        catch_up(state, late, i)
+        if int(state.n[i]) % y.size < TOGETHER:
+            bound = eigenvalue_bound(state.covariance[i], state.trace[i])
+            state.bound[i] = min(state.bound[i], bound)
