@@ -81,3 +81,17 @@ def test_the_demo_learns() -> None:
     chosen, random = (float(x) for x in re.findall(r"mean outcome .*: (-?[\d.]+)", shown))
     assert chosen > random + 0.5
     assert shown.count("\n") > 10
+
+
+def test_the_documentation_builds(tmp_path: Path) -> None:
+    """Strictly: every link and every name of the reference is there."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    reference = (tmp_path / "reference" / "index.html").read_text()
+    for name in (
+        "keyhole.Bandit.observe",
+        "keyhole.theory.bounds.theorem_2",
+        "keyhole.plots.regret",
+    ):
+        assert f'id="{name}"' in reference
