@@ -173,7 +173,7 @@ def test_nonsense_settings(settings: dict[str, Any], message: str) -> None:
         ({"arm": "A", "probability": NAN, "score": 1.0, "observation": [1.0]}, "probability"),
         ({"arm": None, "probability": 0.5, "score": 1.0, "observation": [1.0]}, "name"),
         ({"arm": "A", "probability": 0.5, "score": "x", "observation": [1.0]}, "score"),
-        ({"arm": "A", "probability": 0.5, "score": 1.0, "observation": [NAN]}, "observation"),
+        ({"arm": "A", "probability": 0.5, "score": 1.0, "observation": [np.inf]}, "observation"),
         ({"arm": "A", "probability": 0.5, "score": 1.0, "observation": [[1.0]]}, "observation"),
         ("A", "dict"),
     ],

@@ -96,10 +96,18 @@ def test_moments_of_rows_with_gaps_are_those_of_pairs() -> None:
 
 def test_the_first_rows_and_entries_never_seen() -> None:
     bandit = made(missing="predict")
-    assert bandit.choose([np.nan, 1.0, np.nan, 2.0]).observation.tolist() == [0.0, 1.0, 0.0, 2.0]
-    assert bandit.choose([np.nan, 3.0, np.nan, np.nan]).observation.tolist() == [0.0, 3.0, 0.0, 2.0]
+    first = bandit.choose([np.nan, 1.0, np.nan, 2.0])
+    np.testing.assert_array_equal(first.observation, [np.nan, 1.0, np.nan, 2.0])
+    assert first.to_dict()["observation"] == [None, 1.0, None, 2.0]
+    again = kh.Decision.from_dict(json.loads(json.dumps(first.to_dict())))
+    bandit.learn(again, 1.0)
+    np.testing.assert_array_equal(bandit.posterior.moment[int(first.arm)], [0.0, 1.0, 0.0, 2.0])
+    second = bandit.choose([np.nan, 3.0, np.nan, np.nan])
+    np.testing.assert_array_equal(second.observation, [np.nan, 3.0, np.nan, 2.0])
     nothing: Any = [None, 3.0, 1.0, None]
-    assert bandit.choose(nothing).observation[0] == 0.0
+    assert bandit.choose(nothing).observation[2] == 1.0
+    with pytest.raises(kh.InvalidValue, match="gaps, which need missing='predict'"):
+        made().learn(again, 1.0)
 
 
 def test_pairs_that_do_not_fit_together_are_believed_less() -> None:
@@ -172,6 +180,8 @@ def test_masked_entries_and_none_are_gaps_and_nothing_else_is() -> None:
     masked = np.ma.array([1.0, 999.0, 2.0, 3.0], mask=[False, True, False, False])
     expected = bandit._features.filled(np.array([[1.0, np.nan, 2.0, 3.0]]))[0]
     np.testing.assert_allclose(bandit.choose(masked).observation, expected)
+    whole = np.ma.array([1, 999, 2, 3], mask=[False, True, False, False])
+    assert np.isfinite(bandit.choose(whole).observation).all()
     for strange in (["1", "2", "3", "4"], np.array(["NaT"] * 4, dtype="datetime64[s]")):
         with pytest.raises(kh.InvalidValue, match="real numbers"):
             bandit.choose(strange)
@@ -296,6 +306,30 @@ def test_a_feature_that_comes_late_has_its_own_unit() -> None:
     metres, other = made(**options), made(**options)
     assert play(metres, ys) == play(other, ys, np.array([1.0, 1.0, 1e4, 1.0]))
     units = metres._features.units
+    assert units is not None
+    assert units.known.all()
+
+
+def test_a_late_reward_at_an_entry_never_seen_then_teaches_nothing_of_it() -> None:
+    """A feature near 1000 that was missing at the decision is not taken for 0 by its units."""
+    bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=1, dim=2, seed=1, **ALL)
+    early = bandit.choose([1.0, np.nan])
+    rng = np.random.default_rng(1)
+    bandit.observe(np.column_stack([rng.standard_normal(100), 1000.0 + rng.standard_normal(100)]))
+    bandit.learn(early, 1.0)
+    assert np.abs(bandit.posterior.moment[0]).max() < 5.0
+    assert bandit.posterior.moment[0, 2] == 0.0
+
+
+def test_rewards_that_waited_are_told_of_features_with_a_few_gaps() -> None:
+    bandit, ys = made(**ALL), observations(SETTLED)
+    ys[3, 1] = np.nan
+    learned(bandit, np.where(np.isnan(ys), 0.0, ys))
+    fresh = made(**ALL)
+    for t, y in enumerate(ys):
+        fresh.choose(y)
+        fresh.learn(kh.Decision(arm=t % 3, observation=ys[0]), 1.0)
+    units = fresh._features.units
     assert units is not None
     assert units.known.all()
 
@@ -443,6 +477,15 @@ def test_merging_takes_over_units_that_only_the_other_knows() -> None:
 def test_bandits_that_treat_features_differently_are_not_merged() -> None:
     with pytest.raises(kh.InvalidValue, match="treat features alike"):
         made(intercept=True).merge(made())
+
+
+def test_a_shared_parameter_keeps_what_waits_when_arms_go() -> None:
+    policy = kh.ThompsonSampling(v=1.0, parameters="shared")
+    bandit = kh.Bandit(policy, arms=3, dim=4, seed=7, standardize=True)
+    learned(bandit, observations(9))
+    bandit.remove_arms([1])
+    bandit.observe(observations(SETTLED))
+    assert bandit.posterior.count.tolist() == [9]
 
 
 def test_removed_arms_take_their_waiting_rewards_along() -> None:

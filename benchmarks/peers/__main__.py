@@ -85,7 +85,7 @@ def measure(quick: bool) -> dict[str, Any]:
         try:
             found["versions"][peer.name] = peer.install()
         except subprocess.CalledProcessError as error:
-            found["missing"][peer.name] = (str(error.stderr) or str(error)).splitlines()[-1]
+            found["missing"][peer.name] = (error.stderr or str(error)).strip().splitlines()[-1]
             continue
         installed += [(adapter, peer.python, peer.module) for adapter in peer.adapters]
     not_thompson = {a for peer in PEERS if not peer.thompson for a in peer.adapters}

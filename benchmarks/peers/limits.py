@@ -94,14 +94,13 @@ def products_of(world: kh.LinearWorld, rounds: int) -> float:
         y = made.observations[t, 0]
         means = state.mean @ y
         hopes = means + np.maximum(z[t], 0.0) * np.sqrt(y @ y * state.bound)
+        widths = [y @ _symmetric(one) @ y for one in state.covariance]
+        best = float((means + np.sqrt(widths) * z[t]).max())
+        # Everybody who might beat the best, of whom the leader is one.
+        total += int((hopes >= best).sum())
         now = slice(t, t + 1)
         block = kernels.Block(made.observations[now], made.rewards[now], z[now], np.zeros((1, 2)))
-        winner_hopes = hopes.argmax()
         kernels.play(state, rule, owner, block, True, chosen)
-        # The leader's own score, and everybody who might have beaten the winner's.
-        k = int(chosen[0])
-        width = np.sqrt(y @ _symmetric(state.covariance[k]) @ y)
-        total += max(int((hopes >= means[k] + width * z[t, k]).sum()), 1 + (winner_hopes != k))
     return total / rounds
 
 

@@ -32,6 +32,22 @@ def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.
     return array
 
 
+def gappy(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """As `floats`, but NaN, None and masked entries are gaps, and become NaN."""
+    try:
+        masked = np.ma.isMaskedArray(value)
+        given = np.asarray(value.astype(np.float64).filled(np.nan) if masked else value)  # type: ignore[union-attr]
+        if given.dtype.kind not in "biufO":  # with None it is an array of objects
+            return floats(name, value)
+        given = given.astype(np.float64)
+    except (TypeError, ValueError):
+        return floats(name, value)  # says what is wrong with it
+    gaps = np.isnan(given)
+    numbers = floats(name, np.where(gaps, 0.0, given))
+    numbers[gaps] = np.nan
+    return numbers
+
+
 def number(
     name: str,
     value: object,
@@ -51,8 +67,9 @@ def number(
     low = above is None or result > above
     if not low or not least <= result <= most:
         rules = [f"above {above:g}"] if above is not None else []
-        rules += [f"at least {least:g}"] if above is None and least > -LARGEST else []
-        rules += [f"at most {most:g}"] if low or most < LARGEST else []
+        small = above is None and (least > -LARGEST or result < least)
+        rules += [f"at least {least:g}"] if small else []
+        rules += [f"at most {most:g}"] if result > most or most < LARGEST else []
         raise InvalidValue(f"{name} must be {' and '.join(rules)}, got {value!r}")
     return result
 

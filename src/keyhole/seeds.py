@@ -86,7 +86,7 @@ class Streams:
         self.seed = root(seed)
         self.memory = memory
         # What a world remembers from one block of these streams to the next.
-        self.kept: dict[str, Any] = {}
+        self.kept: dict[Any, Any] = {}
         self._streams: dict[str, Stream] = {}
 
     def __getitem__(self, name: str) -> Stream:

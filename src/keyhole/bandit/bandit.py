@@ -184,6 +184,8 @@ class Bandit:
             raise InvalidValue(
                 f"this decision's observation has shape {y.shape}, not ({self.dim},)"
             )
+        if decision.has_gaps and self._features.missing is None:
+            raise InvalidValue("this decision's observation has gaps, which need missing='predict'")
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             yes_or_no = isinstance(reward, bool | np.bool_)
             reward = checks.number("reward", float(reward) if yes_or_no else reward)
@@ -203,6 +205,8 @@ class Bandit:
             listed = list(decisions) if isinstance(decisions, Iterable) else [decisions]
             if strange := [each for each in listed if not isinstance(each, Decision)]:
                 raise InvalidValue(f"learn_many takes Decisions, got {strange[0]!r}")
+            if self._features.missing is None and any(each.has_gaps for each in listed):
+                raise InvalidValue("an observation has gaps, which need missing='predict'")
             if shapes := {each.observation.shape for each in listed} - {(self.dim,)}:
                 raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({self.dim},)")
             arms = [each.arm for each in listed]
@@ -286,7 +290,10 @@ class Bandit:
         gone = self._arms.among(arms)
         fewer = Arms((arm for arm in self.arms if arm not in gone), shared=self._arms.shared)
         self.posterior, self._arms = self._aligned(fewer), fewer
-        self._waiting = [reward for reward in self._waiting if reward.arm in fewer]
+        if fewer.shared:
+            self._waiting = [reward._replace(arm=fewer.names[0]) for reward in self._waiting]
+        else:
+            self._waiting = [reward for reward in self._waiting if reward.arm in fewer]
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -375,7 +382,8 @@ class Bandit:
         """Whether these are the first that wait here."""
         mine = self._waiting[: len(rewards)]
         return len(mine) == len(rewards) and all(
-            a.arm == b.arm and a.reward == b.reward and np.array_equal(a.observation, b.observation)
+            (a.arm, a.reward) == (b.arm, b.reward)
+            and np.array_equal(a.observation, b.observation, equal_nan=True)
             for a, b in zip(mine, rewards, strict=True)
         )
 

@@ -34,7 +34,7 @@ class Decision:
     True
     """
 
-    __slots__ = ("_chance", "_observation", "arm", "score")
+    __slots__ = ("_chance", "_observation", "arm", "has_gaps", "score")
 
     def __init__(
         self,
@@ -45,7 +45,9 @@ class Decision:
         score: float | None = None,
     ) -> None:
         self.arm = arm_name(arm)
-        self._observation = checks.floats("observation", observation)
+        # Gaps are allowed where a bandit fills them, but for entries it has never seen.
+        self._observation = checks.gappy("observation", observation)
+        self.has_gaps = bool(np.isnan(self._observation).any())
         if self._observation.ndim != 1:
             raise InvalidValue(
                 f"a decision's observation is that of the chosen arm, one vector; "
@@ -64,6 +66,7 @@ class Decision:
         decision = object.__new__(cls)
         decision.arm, decision.score = arm, score
         decision._observation, decision._chance = observation, chance
+        decision.has_gaps = False
         return decision
 
     @property
@@ -87,7 +90,7 @@ class Decision:
             "arm": self.arm,
             "probability": self.probability,
             "score": self.score,
-            "observation": self._observation.tolist(),
+            "observation": [None if x != x else x for x in self._observation.tolist()],
         }
 
     @classmethod

@@ -42,6 +42,17 @@ class Units(NamedTuple):
         room = np.zeros(np.broadcast_shapes(rows.shape, self.scale.shape))
         return np.divide(rows - self.centre, self.scale, out=room, where=self.known)
 
+    def due(self, seen: Floats) -> Any:
+        """Which features get a unit now, by how often they were seen.
+
+        With the first of them all that were seen half as often, so that rewards that waited for
+        it are not told without them.
+        """
+        enough = seen >= SETTLED
+        if enough.any() and not self.known.any():
+            enough = seen >= SETTLED / 2
+        return enough & ~self.known
+
 
 class Features:
     """What a bandit does to observations before its posterior sees them.
@@ -103,19 +114,7 @@ class Features:
 
     def numbers(self, y: ArrayLike) -> Floats:
         """y as a fresh array of usable numbers, and of NaN where that is allowed."""
-        if self.missing is None:
-            return checks.floats("y", y)
-        try:
-            plain = np.asarray(np.ma.filled(y, np.nan) if np.ma.isMaskedArray(y) else y)
-            if plain.dtype.kind not in "biufO":  # None is a gap too, and makes it an object array
-                return checks.floats("y", y)
-            given = plain.astype(np.float64)
-        except (TypeError, ValueError):
-            return checks.floats("y", y)  # says what is wrong with it
-        gaps = np.isnan(given)
-        numbers = checks.floats("y", np.where(gaps, 0.0, given))
-        numbers[gaps] = np.nan
-        return numbers
+        return checks.floats("y", y) if self.missing is None else checks.gappy("y", y)
 
     def filled(self, rows: Floats) -> Floats:
         """Rows without gaps, from what was seen so far; nothing is added to it."""
@@ -128,28 +127,30 @@ class Features:
         """Add rows as they were observed, gaps and all, and settle the units that are due."""
         if self.watches:
             self.moments.add(rows)
-        due = self.moments.seen >= SETTLED
-        if not self.standardize or not due.any():
+        if not self.standardize:
             return
-        nobody = Units(np.zeros(self.dim), np.zeros(self.dim))
-        units = nobody if self.units is None else self.units
-        new = due & ~units.known
-        if new.any() or self.units is None:
+        units = self.units or Units(np.zeros(self.dim), np.zeros(self.dim))
+        due = units.due(self.moments.seen)
+        if due.any():
             centre, scale = self._measured()
             self.units = Units(
-                np.where(new, centre, units.centre), np.where(new, scale, units.scale)
+                np.where(due, centre, units.centre), np.where(due, scale, units.scale)
             )
 
     def _measured(self) -> Units:
         mean, scale = self.moments.mean, np.sqrt(np.diag(self.moments.covariance).clip(min=0.0))
-        # What never varied so far has at least a size; what was always 0 has no unit at all.
+        # What never varied so far has at least a size; what was always 0 has no unit yet.
         constant = scale <= 1e-12 * np.abs(mean)
         scale[constant] = np.abs(mean[constant])
-        scale[scale == 0.0] = 1.0
         return Units(mean if self.intercept else np.zeros(self.dim), scale)
 
     def design(self, rows: Floats) -> Floats:
-        """Rows, (..., dim), as the posterior sees them, (..., width)."""
+        """Rows, (..., dim), as the posterior sees them, (..., width).
+
+        What is still missing in them was never seen: of that the posterior sees 0.
+        """
+        if self.missing is not None:
+            rows = np.where(np.isnan(rows), 0.0 if self.units is None else self.units.centre, rows)
         if self.units is not None:
             rows = self.units.told(rows)
         if self.intercept:

@@ -142,18 +142,18 @@ def _waiting(
         return []
     if unknown := set(arms) - set(header["arms"]):
         raise FileError(f"the saved rewards are of arms that are not there: {unknown}")
-    y = _like(arrays, "waiting_y", (len(arms), dim))
+    y = _like(arrays, "waiting_y", (len(arms), dim), gaps=True)
     rewards = _like(arrays, "waiting_reward", (len(arms),))
     return [Reward(*one) for one in zip(arms, y, rewards.tolist(), strict=True)]
 
 
 def _like(
-    arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...]
+    arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], *, gaps: bool = False
 ) -> NDArray[np.float64]:
     array = arrays[name]
     if array.shape != shape or array.dtype != np.float64:
         raise FileError(f"the saved {name} has shape {array.shape} and type {array.dtype}")
-    if not np.isfinite(array).all():
+    if not (np.isfinite(array) | (gaps & np.isnan(array))).all():
         raise FileError(f"the saved {name} is not finite")
     return np.ascontiguousarray(array)
 

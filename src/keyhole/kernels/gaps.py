@@ -48,7 +48,7 @@ def fill_row(pairs: Floats, total: Floats, product: Floats, origin: Floats, row:
     sqrt(seen entries / rows of a pair), which is added, by how many rows have gaps. A prediction
     that would explain more than all of an entry's variance is scaled down to that.
 
-    An entry of which nothing was ever seen becomes 0, and one that never varied tells nothing.
+    An entry of which nothing was ever seen stays NaN, and one that never varied tells nothing.
     """
     dim = row.size
     seen, gaps = np.empty(dim, np.int64), np.empty(dim, np.int64)
@@ -68,23 +68,27 @@ def fill_row(pairs: Floats, total: Floats, product: Floats, origin: Floats, row:
         scale[a] = np.sqrt(covariance_of(pairs, total, product, j, j))
         z[a] = (row[j] - origin[j] - total[j, j] / pairs[j, j]) / scale[a]
     weights, vectors = directions(pairs, total, product, seen[:n_seen], scale)
+    along, shared = np.zeros(n_seen), np.empty(n_seen)
+    for k in range(n_seen):
+        for a in range(n_seen):
+            along[k] += z[a] * vectors[a, k]
     for m in range(n_gaps):
         j = gaps[m]
-        row[j] = 0.0
         if pairs[j, j] == 0.0:
             continue
         row[j] = origin[j] + total[j, j] / pairs[j, j]
-        own = np.sqrt(covariance_of(pairs, total, product, j, j))
-        if own == 0.0:
+        variance = covariance_of(pairs, total, product, j, j)
+        if not variance > 0.0:
             continue
+        own = np.sqrt(variance)
+        for a in range(n_seen):
+            shared[a] = covariance_of(pairs, total, product, j, seen[a]) / (own * scale[a])
         guess, explained = 0.0, 0.0
         for k in range(n_seen):
-            cross, along = 0.0, 0.0
+            cross = 0.0
             for a in range(n_seen):
-                shared = covariance_of(pairs, total, product, j, seen[a]) / (own * scale[a])
-                cross += shared * vectors[a, k]
-                along += z[a] * vectors[a, k]
-            guess += cross * along / weights[k]
+                cross += shared[a] * vectors[a, k]
+            guess += cross * along[k] / weights[k]
             explained += cross * cross / weights[k]
         # No entry can be explained by more than all of its variance.
         row[j] += own * guess / max(explained, 1.0)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keyhole.kernels.choosing import is_diverse, select
-from keyhole.kernels.deferring import LARGE, absorb_late, catch_up, nothing_late
+from keyhole.kernels.deferring import LARGE, Late, absorb_late, catch_up, nothing_late
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State
@@ -43,17 +43,17 @@ def play_rounds(
     block: Block,
     prune: bool,
     chosen: Ints,
+    late: Late,
     watches: bool,
     defers: bool,
 ) -> None:
     """Play every round of a block.
 
     A rule that watches asks each time whether it may be greedy. With `defers` the matrices follow
-    a few rewards later, and are up to date at the end.
+    a few rewards later: what they have not been told is in `late`.
     """
     law = np.empty((4, owner.size))
     w = np.empty((2, block.observations.shape[2]))
-    late = nothing_late(state.n.size if defers else 0, block.observations.shape[2])
     for t in range(block.observations.shape[0]):
         y, z = block.observations[t], block.z[t]
         coin, tie = block.uniforms[t, 0], block.uniforms[t, 1]
@@ -69,46 +69,60 @@ def play_rounds(
         else:
             absorb(state, i, y[row], reward, own, known)
         chosen[t] = k
-    if defers:
-        for i in range(state.n.size):
-            catch_up(state, late, i)
 
 
 # Compiled three times: with the questions in the loop, rules that do not ask them would lose a
 # quarter of their speed.
 @kernel
 def play_watching(
-    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints
+    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints, late: Late
 ) -> None:
     """Play by a rule that is greedy while the data are diverse."""
-    play_rounds(state, rule, owner, block, prune, chosen, True, False)
+    play_rounds(state, rule, owner, block, prune, chosen, late, True, False)
 
 
 @kernel
 def play_plain(
-    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints
+    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints, late: Late
 ) -> None:
     """Play by any other rule."""
-    play_rounds(state, rule, owner, block, prune, chosen, False, False)
+    play_rounds(state, rule, owner, block, prune, chosen, late, False, False)
 
 
 @kernel
 def play_deferring(
-    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints
+    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints, late: Late
 ) -> None:
     """Play by a rule that asks for P y alone, with matrices that are worth sparing."""
-    play_rounds(state, rule, owner, block, prune, chosen, False, True)
+    play_rounds(state, rule, owner, block, prune, chosen, late, False, True)
+
+
+@part
+def may_defer(state: State, rule: Rule) -> bool:
+    """Whether matrices are large, and the rule looks at nothing in them but P y."""
+    return rule.diversity == 0.0 and rule.radius == 0.0 and state.mean.shape[1] >= LARGE
+
+
+@part
+def play_on(
+    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints, late: Late
+) -> None:
+    """Play a block, and leave in `late` what the matrices have not been told."""
+    if rule.diversity > 0.0:
+        play_watching(state, rule, owner, block, prune, chosen, late)
+    elif may_defer(state, rule):
+        play_deferring(state, rule, owner, block, prune, chosen, late)
+    else:
+        play_plain(state, rule, owner, block, prune, chosen, late)
 
 
 @kernel
 def play(state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints) -> None:
     """Play every round of a block, moving `state` along and writing the arms into `chosen`."""
-    if rule.diversity > 0.0:
-        play_watching(state, rule, owner, block, prune, chosen)
-    elif rule.radius == 0.0 and state.mean.shape[1] >= LARGE:
-        play_deferring(state, rule, owner, block, prune, chosen)
-    else:
-        play_plain(state, rule, owner, block, prune, chosen)
+    late = nothing_late(state.n.size if may_defer(state, rule) else 0, state.mean.shape[1])
+    play_on(state, rule, owner, block, prune, chosen, late)
+    for i in range(late.n.size):
+        catch_up(state, late, i)
 
 
 @kernel
@@ -179,6 +193,7 @@ def trial(
     """Play a block whose first round comes after `start` others, and keep the record."""
     n = block.rewards.shape[0]
     chosen = np.empty(n, np.int64)
+    late = nothing_late(state.n.size if may_defer(state, rule) else 0, state.mean.shape[1])
     low = 0
     while low < n:
         c = np.searchsorted(record.checkpoints, start + low, side="right")
@@ -191,7 +206,7 @@ def trial(
             block.z[low:high],
             block.uniforms[low:high],
         )
-        play(state, rule, owner, piece, True, chosen[low:high])
+        play_on(state, rule, owner, piece, True, chosen[low:high], late)
         judge(
             state,
             owner,
@@ -204,3 +219,5 @@ def trial(
             record,
         )
         low = high
+    for i in range(late.n.size):
+        catch_up(state, late, i)

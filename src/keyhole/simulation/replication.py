@@ -71,15 +71,19 @@ class Room(threading.local):
         self.players: list[Player] = []
 
     def players_of(self, plan: Plan, world: World) -> list[Player]:
-        """Players who know nothing yet. In one and the same world they are not made anew."""
-        if self.plan is plan and world is plan.world:
+        """Players who know nothing yet. In one and the same world they are not made anew.
+
+        Large ones are: making them takes no time then, and a worker's thread may live for days.
+        """
+        if self.plan is plan:
             for player in self.players:
                 player.again()
-        else:
-            policies = plan.policies.values()
-            self.plan = plan
-            self.players = [Player(policy, world, plan.checkpoints) for policy in policies]
-        return self.players
+            return self.players
+        players = [Player(policy, world, plan.checkpoints) for policy in plan.policies.values()]
+        small = sum(player.posterior.state.precision.size for player in players) <= BLOCK_FLOATS
+        if small and world is plan.world:
+            self.plan, self.players = plan, players
+        return players
 
 
 ROOM = Room()

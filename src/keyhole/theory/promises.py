@@ -115,7 +115,7 @@ class Promises:
     @property
     def named(self) -> dict[str, Promise]:
         """Every bound that needs no arm and no round, at the end of the horizon."""
-        at_end = dict.fromkeys(AT, float(self.horizon))
+        at_end = {"t": float(self.horizon), "n": float(self.horizon)}
         return {
             name: Promise(float(self.bound(name, **at_end)), label, meaning)
             for name, (label, meaning) in MEANINGS.items()

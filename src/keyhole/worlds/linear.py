@@ -32,7 +32,8 @@ class Roots(NamedTuple):
     """Square roots of a world's covariances."""
 
     observation: Floats
-    unseen: Floats  # (k, arms): k normals times it have the unseen covariance of those arms
+    # (k, arms): k normals times it have the unseen covariance; of own contexts, a row of scales.
+    unseen: Floats
     context: Floats
     sensing: Floats
 
@@ -243,10 +244,11 @@ class LinearWorld(World):
         if self.has_independent_normal_values:
             exact = choice_probabilities(np.zeros(self.n_arms), self.value_scales)
             return exact, np.zeros(self.n_arms)
-        first, twin = self.distinct
-        together = largest_of(self.predicted_covariance[np.ix_(first, first)])
-        if self.is_normal and together is not None:  # twins of one parameter win by turns
-            return (together / np.bincount(twin))[twin], np.zeros(self.n_arms)
+        if self.is_normal:
+            first, twin = self.distinct
+            together = largest_of(self.predicted_covariance[np.ix_(first, first)])
+            if together is not None:  # twins of one parameter win by turns
+                return (together / np.bincount(twin))[twin], np.zeros(self.n_arms)
         p = np.zeros(self.n_arms)
         for values in self._trials():
             best = values == values.max(axis=1, keepdims=True)

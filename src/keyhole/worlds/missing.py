@@ -76,9 +76,10 @@ class MissingWorld(World):
         y = made.observations.copy()
         y[source["missing"].random(y.shape) < self.share] = np.nan
         # What was seen in earlier blocks of these streams.
-        seen: Moments = source.kept.setdefault("missing", Moments.empty(self.dim))
+        seen: Moments = source.kept.setdefault(self, Moments.empty(self.dim))
         if self.fill == "predict":
             seen.fill_rounds(y)
+            np.nan_to_num(y, copy=False, nan=0.0)  # what was never seen
         elif self.fill == "mean":
             _fill_means(seen, y)
         elif self.fill == "zero":
