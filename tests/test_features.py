@@ -567,6 +567,19 @@ def test_gaps_cost_regret_and_prediction_saves_most_of_it() -> None:
     assert saved.mean() > 4 * saved.std(ddof=1) / np.sqrt(12)
 
 
+def test_a_recipe_of_worlds_with_gaps() -> None:
+    recipe = kh.RandomLinearWorld(n_arms=3, context_dim=2, observation_dim=4)
+    gaps = kh.RandomMissingWorld(recipe, share=0.3, fill="zero")
+    runs = kh.simulate(gaps, kh.ThompsonSampling(), horizon=50, replications=4, seed=1)
+    assert dict(runs.sizes)["arm"] == gaps.n_arms == 3
+    shown = gaps.describe()
+    assert shown["kind"] == "RandomMissingWorld of RandomLinearWorld"
+    assert shown["missing_share"] == 0.3
+    assert gaps.draw(1).dim == gaps.dim == 4
+    with pytest.raises(kh.InvalidValue, match="worlds are drawn from, got LinearWorld"):
+        kh.RandomMissingWorld(WORLD, share=0.1)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

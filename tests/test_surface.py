@@ -33,6 +33,7 @@ PUBLIC = [
     "Posterior",
     "RandomDatasetWorld",
     "RandomLinearWorld",
+    "RandomMissingWorld",
     "Rounds",
     "Rule",
     "SimulationInterrupted",

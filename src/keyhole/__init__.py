@@ -34,6 +34,7 @@ from keyhole.worlds import (
     MissingWorld,
     RandomDatasetWorld,
     RandomLinearWorld,
+    RandomMissingWorld,
     Rounds,
     World,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "Posterior",
     "RandomDatasetWorld",
     "RandomLinearWorld",
+    "RandomMissingWorld",
     "Rounds",
     "Rule",
     "SimulationInterrupted",

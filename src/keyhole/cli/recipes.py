@@ -22,7 +22,7 @@ from keyhole.policies import (
     Uniform,
 )
 from keyhole.simulation import WorldRecipe
-from keyhole.worlds import RandomDatasetWorld, RandomLinearWorld, World
+from keyhole.worlds import RandomDatasetWorld, RandomLinearWorld, RandomMissingWorld, World
 
 POLICIES: dict[str, type[Policy]] = {
     "thompson": ThompsonSampling,
@@ -50,7 +50,8 @@ class Recipe:
     def world(self, seed: int, data_dir: Path | None) -> World | WorldRecipe:
         """The world, or the recipe from which each replication draws its own."""
         settings = dict(self.described)
-        fixed = settings.pop("fixed", False)
+        fixed, share = settings.pop("fixed", False), settings.pop("missing", None)
+        fill = settings.pop("fill", "predict")
         drawn: RandomLinearWorld | RandomDatasetWorld
         if "data" in settings:
             data = datasets.load(
@@ -60,6 +61,9 @@ class Recipe:
             drawn = _made(RandomDatasetWorld, {"data": data, **settings}, "[world]")
         else:
             drawn = _made(RandomLinearWorld, {**LINEAR, **settings}, "[world]")
+        if share is not None:
+            whole = RandomMissingWorld(drawn, share=share, fill=fill)
+            return whole.draw(seed) if fixed else whole
         return drawn.draw(seed) if fixed else drawn
 
 
@@ -68,6 +72,8 @@ def from_flags(world: Mapping[str, Any], policies: list[str] | None) -> Recipe:
     for flag in ("rewards", "label"):
         if flag in world and "data" not in world:
             raise InvalidValue(f"--{flag} is for --data")
+    if "fill" in world and "missing" not in world:
+        raise InvalidValue("--fill is for --missing")
     chosen = policies or ["thompson", "greedy"]
     return Recipe(world, [_policy(_words(text)) for text in chosen], dict(SIZES))
 

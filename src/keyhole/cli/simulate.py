@@ -64,6 +64,13 @@ def simulate(
     rewards: Annotated[
         str | None, typer.Option(help="With --data: logistic or linear.  [default: logistic]")
     ] = None,
+    missing: Annotated[
+        float | None, typer.Option(help="The share of entries that are hidden at random.")
+    ] = None,
+    fill: Annotated[
+        str | None,
+        typer.Option(help="With --missing: predict, mean, zero or drop.  [default: predict]"),
+    ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(help="A policy, such as thompson:v=2; several are compared."),
@@ -111,6 +118,8 @@ def simulate(
         "data": data,
         "label": label,
         "rewards": rewards,
+        "missing": missing,
+        "fill": fill,
     }
     given = {name: value for name, value in flags.items() if value is not None}
     recipe = recipes.from_flags(given, policy) if config is None else recipes.from_file(config)

@@ -2,7 +2,7 @@
 
 from keyhole.worlds.dataset import DatasetWorld
 from keyhole.worlds.linear import LinearWorld
-from keyhole.worlds.missing import MissingWorld
+from keyhole.worlds.missing import MissingWorld, RandomMissingWorld
 from keyhole.worlds.random_dataset import RandomDatasetWorld
 from keyhole.worlds.random_linear import RandomLinearWorld
 from keyhole.worlds.rounds import Rounds, World
@@ -13,6 +13,7 @@ __all__ = [
     "MissingWorld",
     "RandomDatasetWorld",
     "RandomLinearWorld",
+    "RandomMissingWorld",
     "Rounds",
     "World",
 ]

@@ -38,11 +38,7 @@ class MissingWorld(World):
     def __post_init__(self) -> None:
         if not isinstance(self.world, World):
             raise InvalidValue(f"world must be a World, got {type(self.world).__name__}")
-        checks.number("share", self.share, least=0.0, most=1.0)
-        if self.fill not in get_args(Fill):
-            raise InvalidValue(
-                f"fill must be one of {', '.join(get_args(Fill))}, got {self.fill!r}"
-            )
+        _check(self.share, self.fill)
 
     @property
     def n_arms(self) -> int:
@@ -90,9 +86,63 @@ class MissingWorld(World):
 
     def describe(self) -> dict[str, Any]:
         """The world's, and what is hidden of it."""
-        inner = self.world.describe()
-        return {**inner, "kind": f"MissingWorld of {inner['kind']}", "missing_share": self.share,
-                "missing_fill": self.fill}  # fmt: skip
+        return _described(self.world, "MissingWorld", self.share, self.fill)
+
+
+@dataclass(frozen=True)
+class RandomMissingWorld:
+    """A recipe for worlds with gaps: a world is drawn from another recipe for each replication.
+
+    >>> import keyhole as kh
+    >>> recipe = kh.RandomLinearWorld(n_arms=3, context_dim=2, observation_dim=6)
+    >>> kh.RandomMissingWorld(recipe, share=0.3).draw(1).fill
+    'predict'
+    """
+
+    recipe: Any
+    share: float
+    fill: Fill = "predict"
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.recipe, "draw"):
+            raise InvalidValue(
+                f"recipe must be one that worlds are drawn from, got {type(self.recipe).__name__}"
+            )
+        _check(self.share, self.fill)
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms every world of it has."""
+        return int(self.recipe.n_arms)
+
+    @property
+    def dim(self) -> int:
+        """The length of an observation in every world of it."""
+        return int(self.recipe.dim)
+
+    def draw(self, seed: Seed | Streams = None) -> MissingWorld:
+        """One world."""
+        return MissingWorld(self.recipe.draw(seed), share=self.share, fill=self.fill)
+
+    def describe(self) -> dict[str, Any]:
+        """The recipe's, and what is hidden."""
+        return _described(self.recipe, "RandomMissingWorld", self.share, self.fill)
+
+
+def _check(share: float, fill: str) -> None:
+    checks.number("share", share, least=0.0, most=1.0)
+    if fill not in get_args(Fill):
+        raise InvalidValue(f"fill must be one of {', '.join(get_args(Fill))}, got {fill!r}")
+
+
+def _described(source: Any, kind: str, share: float, fill: str) -> dict[str, Any]:
+    inner = source.describe()
+    return {
+        **inner,
+        "kind": f"{kind} of {inner['kind']}",
+        "missing_share": share,
+        "missing_fill": fill,
+    }
 
 
 def _fill_means(seen: Moments, y: Floats) -> None:
