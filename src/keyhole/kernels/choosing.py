@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from keyhole.kernels.algebra import dot, multiply
-from keyhole.kernels.deferring import Late, multiply_late
+from keyhole.kernels.deferring import Late, subtract_late
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
@@ -128,7 +128,7 @@ def is_diverse(state: State, rule: Rule) -> bool:
     return True
 
 
-@part
+@kernel
 def lower_eigenvalue(covariance: Floats) -> float:
     """A little less than the largest eigenvalue: the quotient after a few steps of iteration."""
     dim = covariance.shape[0]
@@ -259,21 +259,18 @@ def select(
     tie: float,
     greedy: bool,
     prune: bool,
-    location: Floats,
-    scale: Floats,
-    score: Floats,
-    optimism: Floats,
+    law: Floats,
     w: Floats,
     late: Late,
-    defers: bool,
 ) -> tuple[int, int]:
     """The place of the chosen arm among the candidates, whose parameters are `owner`.
 
     y has one row for all candidates or a row each. greedy: for this once, whatever the rule.
-    Without pruning, `location` and `scale` say on return how each score was distributed; with it,
-    they are scratch space, as `optimism` and w: (2, d) are. The second number says which row of w
-    is the chosen arm's P y, or is -1. late: what the matrices have not been told yet, if `defers`.
+    Of `law`, (4, n), the rows become locations, scales, scores and optimisms; with pruning, only
+    those of the candidates that were looked at. w: (2, d) is scratch space; the second number says
+    which row of it is the chosen arm's P y, or is -1. late: what the matrices have yet to be told.
     """
+    location, scale, score, optimism = law[0], law[1], law[2], law[3]
     explores = coin < rule.epsilon
     # The candidate that promises most goes first: its score rules out most of the others. Whoever
     # is picked without regard to scores still has one: then nobody is ruled out.
@@ -288,10 +285,8 @@ def select(
             continue
         width, row, free = 0.0, min(k, y.shape[0] - 1), 1 if kept == 0 else 0
         if uncertain:
-            if defers:
-                multiply_late(state, late, owner[k], y[row], w[free])
-            else:
-                multiply(state.covariance[owner[k]], y[row], w[free])
+            multiply(state.covariance[owner[k]], y[row], w[free])
+            subtract_late(late, owner[k], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         # One product and one sum, as in the survey, so that rounding keeps a bound a bound.
         score[k] = location[k] + width * (optimism[k] + scale[k] * z[k])

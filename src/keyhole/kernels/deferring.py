@@ -26,7 +26,7 @@ class Late(NamedTuple):
     w: Floats  # (k, TOGETHER, d)  what P loses the squares of
 
 
-@part
+@kernel
 def nothing_late(parameters: int, dim: int) -> Late:
     """Room for steps that wait."""
     shape = (parameters, TOGETHER, dim)
@@ -34,10 +34,9 @@ def nothing_late(parameters: int, dim: int) -> Late:
 
 
 @part
-def multiply_late(state: State, late: Late, i: int, y: Floats, out: Floats) -> None:
-    """out = P y."""
-    multiply(state.covariance[i], y, out)
-    for m in range(late.n[i]):
+def subtract_late(late: Late, i: int, y: Floats, out: Floats) -> None:
+    """Turn the matrix's P y into what it would be if nothing waited."""
+    for m in range(late.n[i] if late.n.size > 0 else 0):
         w = late.w[i, m]
         share = dot(w, y)
         for j in range(y.size):
@@ -73,7 +72,8 @@ def absorb_late(
 ) -> None:
     """As `absorb`, but for when the matrices follow."""
     if not known:
-        multiply_late(state, late, i, y, w)
+        multiply(state.covariance[i], y, w)
+        subtract_late(late, i, y, w)
     staler = step(state, i, y, reward, w)
     m = late.n[i]
     late.n[i] = m + 1

@@ -1,7 +1,7 @@
-"""The two decorators of every kernel, which hold every compile option."""
+"""The three decorators of every kernel, which hold every compile option."""
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 
@@ -13,13 +13,23 @@ R = TypeVar("R")
 FASTMATH = {"reassoc", "contract", "nsz"}
 
 
-def compiled(function: Callable[P, R], *, inline: bool) -> Callable[P, R]:
-    """Compile `function` on its first call; it runs without the GIL and is cached on disk."""
+def compiled(function: Callable[P, R], *, inline: bool, counts: bool) -> Callable[P, R]:
+    """Compile `function` on its first call; it runs without the GIL and is cached on disk.
+
+    counts: whether it may make arrays. Who uses them is then counted, by a locked addition for
+    each row that is looked at, which in an inner loop takes longer than all of the arithmetic.
+    `_nrt` is how `numba.extending.register_jitable` documents doing without.
+    """
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": FASTMATH,
+        "error_model": "numpy",
+        "forceinline": inline,
+        "_nrt": counts,
+    }
 
     def jit(cache: bool) -> Callable[P, R]:
-        result: Callable[P, R] = numba.njit(
-            nogil=True, cache=cache, fastmath=FASTMATH, error_model="numpy", forceinline=inline
-        )(function)
+        result: Callable[P, R] = numba.njit(cache=cache, **options)(function)
         return result
 
     try:
@@ -30,13 +40,18 @@ def compiled(function: Callable[P, R], *, inline: bool) -> Callable[P, R]:
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that Python calls, or that is too long to be worth copying into its callers."""
-    return compiled(function, inline=False)
+    """A function that may make arrays, for Python or for other kernels to call."""
+    return compiled(function, inline=False, counts=True)
+
+
+def loop(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that makes no array, and whose looking at parts of arrays costs nothing."""
+    return compiled(function, inline=False, counts=False)
 
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
-    """A piece of a kernel's inner loop, copied into its callers.
+    """A piece of an inner loop, copied into its callers; it makes no array either.
 
     A call would hand over every array as a dozen numbers, which costs as much as a short loop.
     """
-    return compiled(function, inline=True)
+    return compiled(function, inline=True, counts=False)

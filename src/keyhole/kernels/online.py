@@ -43,9 +43,8 @@ def choose(
     known = State(*state)
     greedy = diversity > 0.0 and is_diverse(known, rule)
     place, _ = select(
-        known, rule, owner, y, z, coin, tie, greedy, prune, law[0], law[1], law[2], law[3], w,
-        nothing_late(0, 0), False,
-    )  # fmt: skip
+        known, rule, owner, y, z, coin, tie, greedy, prune, law, w, nothing_late(0, 0)
+    )
     return place
 
 

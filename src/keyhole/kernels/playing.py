@@ -6,7 +6,7 @@ import numpy as np
 
 from keyhole.kernels.choosing import is_diverse, select
 from keyhole.kernels.deferring import LARGE, Late, absorb_late, catch_up, nothing_late
-from keyhole.kernels.jit import kernel, part
+from keyhole.kernels.jit import kernel, loop
 from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
@@ -18,6 +18,14 @@ class Block(NamedTuple):
     rewards: Floats  # (T, n_arms)
     z: Floats  # (T, n_arms)  standard normals
     uniforms: Floats  # (T, 2)  a coin and a tie-breaker
+
+
+class Scratch(NamedTuple):
+    """What playing needs room for."""
+
+    law: Floats  # (4, n_arms)  how scores are distributed
+    w: Floats  # (2, d)  two arms' P y
+    late: Late
 
 
 class Record(NamedTuple):
@@ -35,7 +43,7 @@ class Record(NamedTuple):
     counts: Floats  # (n_arms,)  pulls so far
 
 
-@part
+@loop
 def play_rounds(
     state: State,
     rule: Rule,
@@ -43,89 +51,43 @@ def play_rounds(
     block: Block,
     prune: bool,
     chosen: Ints,
-    late: Late,
-    watches: bool,
-    defers: bool,
+    scratch: Scratch,
 ) -> None:
-    """Play every round of a block.
-
-    A rule that watches asks each time whether it may be greedy. With `defers` the matrices follow
-    a few rewards later: what they have not been told is in `late`.
-    """
-    law = np.empty((4, owner.size))
-    w = np.empty((2, block.observations.shape[2]))
-    for t in range(block.observations.shape[0]):
+    """Play every round of a block; what matrices have yet to be told stays in `scratch.late`."""
+    law, w, late = scratch.law, scratch.w, scratch.late
+    for t in range(chosen.size):
         y, z = block.observations[t], block.z[t]
         coin, tie = block.uniforms[t, 0], block.uniforms[t, 1]
-        greedy = watches and is_diverse(state, rule)
-        k, kept = select(
-            state, rule, owner, y, z, coin, tie, greedy, prune, law[0], law[1], law[2], law[3], w,
-            late, defers,
-        )  # fmt: skip
+        greedy = rule.diversity > 0.0 and is_diverse(state, rule)
+        k, kept = select(state, rule, owner, y, z, coin, tie, greedy, prune, law, w, late)
         row, known = min(k, y.shape[0] - 1), kept >= 0
         i, reward, own = owner[k], block.rewards[t, k], w[max(kept, 0)]
-        if defers:
+        if late.n.size > 0:
             absorb_late(state, late, i, y[row], reward, own, known)
         else:
             absorb(state, i, y[row], reward, own, known)
         chosen[t] = k
 
 
-# Compiled three times: with the questions in the loop, rules that do not ask them would lose a
-# quarter of their speed.
 @kernel
-def play_watching(
-    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints, late: Late
-) -> None:
-    """Play by a rule that is greedy while the data are diverse."""
-    play_rounds(state, rule, owner, block, prune, chosen, late, True, False)
-
-
-@kernel
-def play_plain(
-    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints, late: Late
-) -> None:
-    """Play by any other rule."""
-    play_rounds(state, rule, owner, block, prune, chosen, late, False, False)
-
-
-@kernel
-def play_deferring(
-    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints, late: Late
-) -> None:
-    """Play by a rule that asks for P y alone, with matrices that are worth sparing."""
-    play_rounds(state, rule, owner, block, prune, chosen, late, False, True)
-
-
-@part
-def may_defer(state: State, rule: Rule) -> bool:
-    """Whether matrices are large, and the rule looks at nothing in them but P y."""
-    return rule.diversity == 0.0 and rule.radius == 0.0 and state.mean.shape[1] >= LARGE
-
-
-@part
-def play_on(
-    state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints, late: Late
-) -> None:
-    """Play a block, and leave in `late` what the matrices have not been told."""
-    if rule.diversity > 0.0:
-        play_watching(state, rule, owner, block, prune, chosen, late)
-    elif may_defer(state, rule):
-        play_deferring(state, rule, owner, block, prune, chosen, late)
-    else:
-        play_plain(state, rule, owner, block, prune, chosen, late)
+def scratch_for(state: State, rule: Rule, owner: Ints) -> Scratch:
+    """Room to play in. Matrices may be late if they are large, and the rule asks for P y alone."""
+    dim = state.mean.shape[1]
+    defers = rule.diversity == 0.0 and rule.radius == 0.0 and dim >= LARGE
+    late = nothing_late(state.n.size if defers else 0, dim)
+    return Scratch(np.empty((4, owner.size)), np.empty((2, dim)), late)
 
 
 @kernel
 def play(state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints) -> None:
     """Play every round of a block, moving `state` along and writing the arms into `chosen`."""
-    late = nothing_late(state.n.size if may_defer(state, rule) else 0, state.mean.shape[1])
-    play_on(state, rule, owner, block, prune, chosen, late)
-    for i in range(late.n.size):
-        catch_up(state, late, i)
+    scratch = scratch_for(state, rule, owner)
+    play_rounds(state, rule, owner, block, prune, chosen, scratch)
+    for i in range(scratch.late.n.size):
+        catch_up(state, scratch.late, i)
 
 
-@kernel
+@loop
 def judge(
     state: State,
     owner: Ints,
@@ -193,7 +155,7 @@ def trial(
     """Play a block whose first round comes after `start` others, and keep the record."""
     n = block.rewards.shape[0]
     chosen = np.empty(n, np.int64)
-    late = nothing_late(state.n.size if may_defer(state, rule) else 0, state.mean.shape[1])
+    scratch = scratch_for(state, rule, owner)
     low = 0
     while low < n:
         c = np.searchsorted(record.checkpoints, start + low, side="right")
@@ -206,7 +168,7 @@ def trial(
             block.z[low:high],
             block.uniforms[low:high],
         )
-        play_on(state, rule, owner, piece, True, chosen[low:high], late)
+        play_rounds(state, rule, owner, piece, True, chosen[low:high], scratch)
         judge(
             state,
             owner,
@@ -219,5 +181,5 @@ def trial(
             record,
         )
         low = high
-    for i in range(late.n.size):
-        catch_up(state, late, i)
+    for i in range(scratch.late.n.size):
+        catch_up(state, scratch.late, i)
