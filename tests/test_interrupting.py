@@ -234,21 +234,14 @@ def test_a_dask_cluster_that_loses_a_worker() -> None:
         assert os.getpid() not in pids
         executor = client.get_executor()
         finished = 0
-        work = module._work
 
-        def kill_in_the_middle(numbers: Any, submit: Any, finish: Any) -> None:
-            def finish_and_kill(number: int, outcome: Any) -> None:
-                nonlocal finished
-                finish(number, outcome)
-                finished += 1
-                if finished == 5:
-                    os.kill(pids[0], signal.SIGKILL)
+        def kill_in_the_middle(rounds: int) -> None:
+            nonlocal finished
+            finished += rounds // settings["horizon"]
+            if finished == 5:
+                os.kill(pids[0], signal.SIGKILL)
 
-            work(numbers, submit, finish_and_kill)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "_work", kill_in_the_middle)
-            runs = run(executor=executor, **settings)
+        runs = run(executor=executor, progress=kill_in_the_middle, **settings)
         after = set(client.run(os.getpid).values())
         assert pids[0] not in after
     assert finished == 40

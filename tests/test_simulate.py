@@ -142,18 +142,9 @@ def test_decisions_depend_on_nothing_hidden(policy: kh.Policy) -> None:
         plan = Plan.of(linear(dim=d), policy, rounds, 1, range(1, rounds + 1))
         player = replication.Player(policy, linear(dim=d), plan.checkpoints)
         block = kernels.Block(y, rewards, z, uniforms)
-        kernels.trial(
-            player.posterior.state,
-            player.rule,
-            player.owner,
-            block,
-            hidden,
-            -hidden,
-            np.full(rounds, -1),
-            eta,
-            0,
-            player.record,
-        )
+        truth = kernels.Truth(hidden, -hidden, np.empty(0, np.int64), eta)
+        state, rule, owner = player.posterior.state, player.rule, player.owner
+        kernels.trial(state, rule, owner, block, truth, 0, player.record)
         arms: np.ndarray = np.diff(player.record.pulls, axis=0, prepend=0.0).argmax(axis=1)
         return arms
 

@@ -9,8 +9,8 @@ from keyhole.kernels.choosing import explorations, select_rows
 from keyhole.kernels.gaps import add_rows, fill_rounds, fill_row
 from keyhole.kernels.learning import absorb_many, refresh, settle
 from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
-from keyhole.kernels.online import all_usable, choose, learn
-from keyhole.kernels.playing import Block, Record, play, trial
+from keyhole.kernels.online import all_finite, all_usable, choose, learn
+from keyhole.kernels.playing import Block, Record, Truth, play, trial
 from keyhole.kernels.probability import winning_rows
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
@@ -22,8 +22,10 @@ __all__ = [
     "Record",
     "Rule",
     "State",
+    "Truth",
     "absorb_many",
     "add_rows",
+    "all_finite",
     "all_usable",
     "choose",
     "explorations",

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import kernel, loop
 from keyhole.kernels.types import Floats
 
 Bits: TypeAlias = NDArray[np.uint64]
@@ -48,7 +48,7 @@ LAYER = np.uint64(STRIPS - 1)
 UNIFORM = 2.0**-53
 
 
-@kernel
+@loop
 def next_bits(state: Bits) -> Any:
     """The next 64 bits of a stream."""
     a, b, c, counter = state[0], state[1], state[2], state[3]
@@ -75,14 +75,14 @@ def stream_state(words: Bits, key: int) -> Bits:
     return state
 
 
-@kernel
+@loop
 def fill_uniforms(state: Bits, out: Floats) -> None:
     """Fill a flat array with the next uniform numbers of a stream, from 0 to below 1."""
     for k in range(out.size):
         out[k] = (next_bits(state) >> ELEVEN) * UNIFORM
 
 
-@kernel
+@loop
 def fill_normals(state: Bits, out: Floats) -> None:
     """Fill a flat array with the next standard normals of a stream."""
     a, b, c, counter = state[0], state[1], state[2], state[3]

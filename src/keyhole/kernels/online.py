@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.kernels.choosing import is_diverse, select
 from keyhole.kernels.deferring import nothing_late
-from keyhole.kernels.jit import kernel
+from keyhole.kernels.jit import kernel, loop
 from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
@@ -61,3 +61,12 @@ def all_usable(values: Floats, largest: float) -> bool:
     for value in values.flat:
         usable = usable and bool(abs(value) <= largest)
     return usable
+
+
+@loop
+def all_finite(values: Floats) -> bool:
+    """Whether no number is NaN or infinite: one of them would make the sum so."""
+    total = 0.0
+    for k in range(values.size):
+        total += 0.0 * values[k]
+    return total == 0.0

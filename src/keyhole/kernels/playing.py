@@ -6,7 +6,7 @@ import numpy as np
 
 from keyhole.kernels.choosing import is_diverse, select
 from keyhole.kernels.deferring import LARGE, Late, absorb_late, catch_up, nothing_late
-from keyhole.kernels.jit import kernel, loop
+from keyhole.kernels.jit import kernel, loop, part
 from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
@@ -28,19 +28,28 @@ class Scratch(NamedTuple):
     late: Late
 
 
+class Truth(NamedTuple):
+    """What T rounds are judged by."""
+
+    values: Floats  # (T, n_arms)  what each arm was worth to the best observer
+    latent: Floats  # (T, n_arms)  and to one who sees the context
+    labels: Ints  # (T,)  the arm that is the right answer, or (0,) where there is none
+    eta: Floats  # (n_arms, d)
+
+
 class Record(NamedTuple):
-    """A policy's standing after the rounds of each checkpoint, and what it adds up as it goes."""
+    """A policy's standing after the rounds of each checkpoint, and so far.
+
+    Of both it says: regret; latent regret; how many choices were optimal, how many were the right
+    answer, and how many of the best observer's were.
+    """
 
     checkpoints: Ints  # (C,)  numbers of rounds, rising
-    regret: Floats  # (C,)
-    latent_regret: Floats  # (C,)
-    optimal: Floats  # (C,)  how many of the rounds' choices were optimal
-    correct: Floats  # (C,)  how many were the right answer, where rounds have one
-    best_correct: Floats  # (C,)  how many of the best observer's were
+    totals: Floats  # (5, C)
     pulls: Floats  # (C, n_arms)
     error: Floats  # (C, n_arms)  |mean - eta|
-    sums: Floats  # (5,)  of the five above, so far
-    counts: Floats  # (n_arms,)  pulls so far
+    sums: Floats  # (5,)
+    counts: Floats  # (n_arms,)
 
 
 @loop
@@ -87,81 +96,61 @@ def play(state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chose
         catch_up(state, scratch.late, i)
 
 
-@loop
-def judge(
-    state: State,
-    owner: Ints,
-    values: Floats,
-    latent: Floats,
-    labels: Ints,
-    chosen: Ints,
-    eta: Floats,
-    start: int,
-    record: Record,
-) -> None:
-    """Add up what the choices of rounds start + 1, start + 2, ... cost, and note a checkpoint.
+@part
+def cost(best: float, value: float) -> float:
+    """best - value, which is never below zero.
 
-    values and latent: (T, n_arms), what each arm was worth to the best observer and to one who
-    sees the context. labels: (T,), the arm that is the right answer, or -1. The last of these
-    rounds may be a checkpoint; none before it is.
+    It says so because sums may be reordered: (sum + best) - value would round, and regret fall.
     """
-    n_arms = owner.size
-    for t in range(chosen.size):
-        k = chosen[t]
-        best, best_latent, first = -np.inf, -np.inf, 0
-        for i in range(n_arms):
-            if values[t, i] > best:
-                best, first = values[t, i], i
-            best_latent = max(best_latent, latent[t, i])
-        # A choice that costs nothing adds nothing: no rounding, so that regret never falls.
-        if values[t, k] < best:
-            record.sums[0] += best - values[t, k]
-        else:
-            record.sums[2] += 1.0
-        if latent[t, k] != best_latent:
-            record.sums[1] += best_latent - latent[t, k]
-        if k == labels[t]:
-            record.sums[3] += 1.0
-        if first == labels[t]:
-            record.sums[4] += 1.0
-        record.counts[k] += 1.0
+    missed = best - value
+    return 0.0 if missed < 0.0 else missed
 
-    c = np.searchsorted(record.checkpoints, start + chosen.size)
-    if c < record.checkpoints.size and record.checkpoints[c] == start + chosen.size:
-        record.regret[c], record.latent_regret[c] = record.sums[0], record.sums[1]
-        record.optimal[c] = record.sums[2]
-        record.correct[c], record.best_correct[c] = record.sums[3], record.sums[4]
-        for k in range(n_arms):
-            record.pulls[c, k] = record.counts[k]
-            squared = 0.0
-            for j in range(eta.shape[1]):
-                squared += (state.mean[owner[k], j] - eta[k, j]) ** 2
-            record.error[c, k] = np.sqrt(squared)
+
+@loop
+def judge(chosen: Ints, truth: Truth, record: Record) -> None:
+    """Add up what the choices of some rounds cost."""
+    values, latent, labels = truth.values, truth.latent, truth.labels
+    regret, latent_regret, optimal = record.sums[0], record.sums[1], record.sums[2]
+    # Which arm is best is anybody's guess, and branches would guess wrong.
+    for t in range(chosen.size):
+        k, best, best_latent = chosen[t], values[t, 0], latent[t, 0]
+        for i in range(1, values.shape[1]):
+            best = values[t, i] if values[t, i] > best else best
+            best_latent = latent[t, i] if latent[t, i] > best_latent else best_latent
+        regret += cost(best, values[t, k])
+        latent_regret += cost(best_latent, latent[t, k])
+        optimal += values[t, k] == best
+        record.counts[k] += 1.0
+    record.sums[0], record.sums[1], record.sums[2] = regret, latent_regret, optimal
+    for t in range(labels.size):
+        record.sums[3] += chosen[t] == labels[t]
+        record.sums[4] += np.argmax(values[t]) == labels[t]
+
+
+@kernel
+def note(state: State, owner: Ints, eta: Floats, record: Record, c: int) -> None:
+    """Write down how a policy stands at checkpoint c."""
+    record.totals[:, c] = record.sums
+    record.pulls[c] = record.counts
+    for k in range(owner.size):
+        squared = 0.0
+        for j in range(eta.shape[1]):
+            squared += (state.mean[owner[k], j] - eta[k, j]) ** 2
+        record.error[c, k] = np.sqrt(squared)
 
 
 @kernel
 def trial(
-    state: State,
-    rule: Rule,
-    owner: Ints,
-    block: Block,
-    values: Floats,
-    latent: Floats,
-    labels: Ints,
-    eta: Floats,
-    start: int,
-    record: Record,
+    state: State, rule: Rule, owner: Ints, block: Block, truth: Truth, start: int, record: Record
 ) -> None:
     """Play a block whose first round comes after `start` others, and keep the record."""
     n = block.rewards.shape[0]
     chosen = np.empty(n, np.int64)
     scratch = scratch_for(state, rule, owner)
-    low = 0
+    low, c = 0, int(np.searchsorted(record.checkpoints, start, side="right"))
     while low < n:
-        c = np.searchsorted(record.checkpoints, start + low, side="right")
-        high = n
-        if c < record.checkpoints.size:
-            high = min(n, record.checkpoints[c] - start)
+        noted = c < record.checkpoints.size and record.checkpoints[c] <= start + n
+        high = record.checkpoints[c] - start if noted else n
         piece = Block(
             block.observations[low:high],
             block.rewards[low:high],
@@ -169,17 +158,13 @@ def trial(
             block.uniforms[low:high],
         )
         play_rounds(state, rule, owner, piece, True, chosen[low:high], scratch)
-        judge(
-            state,
-            owner,
-            values[low:high],
-            latent[low:high],
-            labels[low:high],
-            chosen[low:high],
-            eta,
-            start + low,
-            record,
+        known = Truth(
+            truth.values[low:high], truth.latent[low:high], truth.labels[low:high], truth.eta
         )
+        judge(chosen[low:high], known, record)
+        if noted:
+            note(state, owner, truth.eta, record, c)
+            c += 1
         low = high
     for i in range(scratch.late.n.size):
         catch_up(state, scratch.late, i)

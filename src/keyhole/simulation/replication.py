@@ -22,6 +22,8 @@ from keyhole.worlds import Rounds, World
 BLOCK_FLOATS = 2**18
 
 
+# What a record has totals of, in their order.
+TOTALS = ("regret", "latent_regret", "optimal", "correct", "best_correct")
 # What is kept of a replication: of each policy at each checkpoint, and there of each arm.
 Outcome = dict[str, NDArray[np.float64]]
 Tick = Callable[[int], None]
@@ -32,7 +34,7 @@ class Player:
 
     def __init__(self, policy: Policy, world: World, checkpoints: Ints) -> None:
         policy = policy.told(world.noise_scale)
-        n, c = world.n_arms, checkpoints.size
+        n = world.n_arms
         shared = policy.parameters == "shared"
         self.rule = policy.rule.plain()
         self.owner = np.zeros(n, np.int64) if shared else np.arange(n)
@@ -41,14 +43,10 @@ class Player:
         )
         self.record = Record(
             checkpoints=checkpoints,
-            regret=np.zeros(c),
-            latent_regret=np.zeros(c),
-            optimal=np.zeros(c),
-            correct=np.zeros(c),
-            best_correct=np.zeros(c),
-            pulls=np.zeros((c, n)),
-            error=np.zeros((c, n)),
-            sums=np.zeros(5),
+            totals=np.zeros((len(TOTALS), checkpoints.size)),
+            pulls=np.zeros((checkpoints.size, n)),
+            error=np.zeros((checkpoints.size, n)),
+            sums=np.zeros(len(TOTALS)),
             counts=np.zeros(n),
         )
         self._start = self.posterior.copy().state
@@ -57,9 +55,9 @@ class Player:
         """Forget all of it, and be ready for the next replication."""
         for array, start in zip(self.posterior.state, self._start, strict=True):
             array[...] = start
-        for name, array in self.record._asdict().items():
-            if name != "checkpoints":
-                array[...] = 0.0
+        # What is noted at checkpoints is written over.
+        self.record.sums[:] = 0.0
+        self.record.counts[:] = 0.0
 
 
 class Room(threading.local):
@@ -87,6 +85,7 @@ class Room(threading.local):
 
 
 ROOM = Room()
+NO_LABELS = np.empty(0, np.int64)
 
 
 def replicate(plan: Plan, number: int, tick: Tick | None = None) -> Outcome:
@@ -114,31 +113,23 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
         rounds = _checked(world, world.rounds(n, source), n)
         z = source["policy"].standard_normal(out=source.empty("z", (n, world.n_arms)))
         uniforms = source["coin"].random(out=source.empty("uniforms", (n, 2)))
-        labels = np.full(n, -1) if rounds.labels is None else rounds.labels
+        labels = NO_LABELS if rounds.labels is None else rounds.labels
         block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
+        truth = kernels.Truth(rounds.values, rounds.latent, labels, world.eta)
         for player in players:
-            kernels.trial(
-                player.posterior.state,
-                player.rule,
-                player.owner,
-                block,
-                rounds.values,
-                rounds.latent,
-                labels,
-                world.eta,
-                start,
-                player.record,
-            )
+            state, rule, owner = player.posterior.state, player.rule, player.owner
+            kernels.trial(state, rule, owner, block, truth, start, player.record)
         if tick is not None:
             tick(n)
-    kept = ["regret", "latent_regret", "optimal", "pulls", "error"]
-    if rounds.labels is not None:
-        kept.append("correct")
-    outcome = {name: np.stack([getattr(p.record, name) for p in players]) for name in kept}
-    if rounds.labels is not None:
-        outcome["best_correct"] = players[0].record.best_correct.copy()
-    for name in {"optimal", "correct", "best_correct"} & set(outcome):
-        outcome[name] = outcome[name] / plan.checkpoints
+    totals = np.array([player.record.totals for player in players])
+    totals[:, 2:] /= plan.checkpoints
+    outcome = {name: totals[:, i] for i, name in enumerate(TOTALS)}
+    outcome["pulls"] = np.array([player.record.pulls for player in players])
+    outcome["error"] = np.array([player.record.error for player in players])
+    if rounds.labels is None:
+        del outcome["correct"], outcome["best_correct"]
+    else:
+        outcome["best_correct"] = outcome["best_correct"][0]
     return outcome
 
 
@@ -157,8 +148,9 @@ def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
                 f"{' or '.join(map(str, shapes))}, got {array.dtype} of shape {array.shape}"
             )
         plain[name] = np.ascontiguousarray(array, dtype=np.float64)
-        # One NaN or infinity in a block makes its sum one. Latent values may be unknown.
-        if name != "latent" and not np.isfinite(plain[name].sum()):
+    # Latent values may be unknown.
+    for name in ("observations", "rewards", "values"):
+        if not kernels.all_finite(plain[name].reshape(-1)):
             raise InvalidValue(f"{kind}.rounds({n}) gave {name} that are not all finite")
     return Rounds(**plain, labels=_checked_labels(world, rounds.labels, n))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from queue import SimpleQueue
 
 import xarray as xr
@@ -114,42 +115,35 @@ class _StoppedError(Exception):
 def _on_threads(
     plan: Plan, numbers: list[int], workers: int, finish: Finish, advance: Tick
 ) -> None:
-    """Replications on threads of our own, which can be stopped between two blocks."""
-    stop = threading.Event()
+    """Replications on threads of our own, which can be stopped between two blocks.
+
+    Each takes the next number for itself, so that none waits for another, nor for this one.
+    """
+    left, stop = iter(numbers), threading.Event()
 
     def tick(rounds: int) -> None:
         advance(rounds)
         if stop.is_set():
             raise _StoppedError
 
+    def work() -> None:
+        with contextlib.suppress(_StoppedError):
+            for number in left:
+                finish(number, replicate(plan, number, tick))
+
     with ThreadPoolExecutor(max_workers=workers) as pool:
-
-        def halt() -> None:
+        try:
+            for ended in as_completed([pool.submit(work) for _ in range(workers)]):
+                ended.result()
+        except BaseException:
             stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-
-        _work(numbers, lambda number: pool.submit(replicate, plan, number, tick), finish, halt)
+            raise
 
 
 def _on_executor(
     plan: Plan, numbers: list[int], executor: Executor, finish: Finish, advance: Tick
 ) -> None:
-    """Replications on somebody else's executor, each reported when it is finished."""
-
-    def finish_and_advance(number: int, outcome: Outcome) -> None:
-        finish(number, outcome)
-        advance(plan.horizon)
-
-    _work(numbers, lambda number: executor.submit(replicate, plan, number), finish_and_advance)
-
-
-def _work(
-    numbers: Iterable[int],
-    submit: Callable[[int], Future[Outcome]],
-    finish: Finish,
-    halt: Callable[[], None] = lambda: None,
-) -> None:
-    """Have replications done, and hand over each as it comes, in whatever order.
+    """Replications on somebody else's executor, each handed over as it comes, in whatever order.
 
     If anything fails, what is not begun is called off and what is finished is still handed over.
     """
@@ -159,7 +153,7 @@ def _work(
     try:
         while True:
             for number in itertools.islice(left, IN_FLIGHT - len(pending)):
-                future = submit(number)
+                future = executor.submit(replicate, plan, number)
                 pending[future] = number
                 future.add_done_callback(done.put)
             if not pending:
@@ -167,10 +161,10 @@ def _work(
             future = done.get()
             finish(pending[future], future.result())
             del pending[future]
+            advance(plan.horizon)
     except BaseException:
         for future in pending:
             future.cancel()
-        halt()
         for future, number in pending.items():
             if future.done() and not future.cancelled() and future.exception() is None:
                 finish(number, future.result())
