@@ -106,7 +106,7 @@ def test_every_truncation_is_noticed(path: Path) -> None:
 
 def test_a_flipped_bit_in_the_data_is_noticed(path: Path) -> None:
     whole = bytearray(path.read_bytes())
-    at = whole.index(b"covariance.npy") + 200
+    at = whole.index(b"matrices.npy") + 200
     whole[at] ^= 1
     path.write_bytes(whole)
     with pytest.raises(kh.FileError, match=r"damaged|CRC"):
@@ -199,12 +199,12 @@ def test_a_header_that_makes_no_sense(path: Path, header: dict[str, Any]) -> Non
         {"moment": None},
         {"moment": np.zeros((2, 4))},
         {"moment": np.zeros(6)},
-        {"precision": np.zeros((2, 3, 3), dtype=np.float32)},
-        {"covariance": np.full((2, 3, 3), np.nan)},
+        {"matrices": np.zeros((2, 4, 3), dtype=np.float32)},
+        {"matrices": np.full((2, 4, 3), np.nan)},
         {"n": np.zeros((3,))},
         {"n": np.array([-3.0, 1.0])},
         {"n": np.array([3.5, 1.0])},
-        {"precision": np.zeros((2, 3, 3))},
+        {"matrices": np.zeros((2, 4, 3))},
         {"bound": np.array([-1.0, 1.0])},
         {"prior": np.array([2.0, 2.0])},
         {"mean": np.array(1.0)},

@@ -38,11 +38,10 @@ class Posterior:
         self.prior_precision = prior
         self.state = State(
             prior=np.full(k, prior),
-            precision=np.broadcast_to(prior * np.eye(d), (k, d, d)).copy(),
+            matrices=np.zeros((k, d + 1, d)),
             moment=np.zeros((k, d)),
             n=np.zeros(k),
             squares=np.zeros(k),
-            covariance=np.broadcast_to(np.eye(d) / prior, (k, d, d)).copy(),
             mean=np.zeros((k, d)),
             residual=np.zeros(k),
             penalty=np.zeros(k),
@@ -50,6 +49,9 @@ class Posterior:
             bound=np.full(k, 1.0 / prior),
             staleness=np.zeros(k),
         )
+        diagonal = np.arange(d)
+        self.state.precision[:, diagonal, diagonal] = prior
+        self.state.covariance[:, diagonal, diagonal] = 1.0 / prior
 
     @property
     def n_parameters(self) -> int:
@@ -64,7 +66,7 @@ class Posterior:
     @property
     def precision(self) -> Floats:
         """B = prior I + sum y y', (n_parameters, dim, dim), read-only like all that follow."""
-        return _mirrored(self.state.precision)
+        return _mirrored(self.state.precision.transpose(0, 2, 1))
 
     @property
     def moment(self) -> Floats:
@@ -159,7 +161,7 @@ class Posterior:
                 kernels.absorb_many(self.state, owner[rows], y[rows], rewards[rows])
             else:
                 seen, given = y[rows], rewards[rows]
-                self.state.precision[i] += seen.T @ seen
+                self.state.precision[i] += np.triu(seen.T @ seen)
                 self.state.moment[i] += seen.T @ given
                 self.state.n[i] += rows.size
                 self.state.squares[i] += given @ given
@@ -186,7 +188,8 @@ class Posterior:
             raise InvalidValue("both posteriors must have learned all that their base has")
         if (self.count < start.count).any():
             raise InvalidValue("both posteriors must have learned all that their base has")
-        for name in ("precision", "moment", "n", "squares"):
+        self.state.precision[:] += np.triu(gained)
+        for name in ("moment", "n", "squares"):
             mine, theirs, known = (getattr(x.state, name) for x in (self, other, start))
             mine += theirs - known
         self._settle()
@@ -196,7 +199,7 @@ class Posterior:
         if np.array_equal(matrix, np.eye(self.dim)):
             return
         prior = self.prior_precision * np.eye(self.dim)
-        self.state.precision[:] = prior + matrix @ (self.precision - prior) @ matrix.T
+        self.state.precision[:] = np.triu(prior + matrix @ (self.precision - prior) @ matrix.T)
         self.state.moment[:] = self.state.moment @ matrix.T
         self._settle()
 

@@ -62,9 +62,9 @@ def _one(
         k = int(chosen[0])
         i = int(player.owner[k])
         miss, pulls = state.mean[i] - world.eta[k], int(state.n[i])
-        # Of a symmetric matrix only the lower triangle is kept.
-        lower = np.tril(state.precision[i])
-        squared = 2.0 * miss @ (lower @ miss) - np.diag(lower) @ miss**2
+        # Of a symmetric matrix only one triangle is kept.
+        upper = np.triu(state.precision[i])
+        squared = 2.0 * miss @ (upper @ miss) - np.diag(upper) @ miss**2
         reach[i] = max(reach[i], np.sqrt(max(squared, 0.0)) / radii[pulls])
         miss += promises.v * np.linalg.cholesky(state.covariance[i]) @ normals[t]
         sampled[i] = max(sampled[i], np.sqrt(miss @ miss) / samples[pulls])

@@ -68,7 +68,10 @@ def parse(
             features=features,
             waiting=_waiting(header, arrays, features.dim),
             state=_state(
-                arrays, 1 if shared else len(arms), features.width, policy.prior_precision
+                arrays if header["version"] > 2 else _packed(arrays),
+                1 if shared else len(arms),
+                features.width,
+                policy.prior_precision,
             ),
         )
     except (KeyError, TypeError, AttributeError, InvalidValue) as reason:
@@ -156,6 +159,18 @@ def _like(
     if not (np.isfinite(array) | (gaps & np.isnan(array))).all():
         raise FileError(f"the saved {name} is not finite")
     return np.ascontiguousarray(array)
+
+
+def _packed(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a file from when B and P were two, of which the lower triangles counted."""
+    precision, covariance = np.tril(arrays["precision"]), np.tril(arrays["covariance"])
+    shape = precision.shape
+    if len(shape) != 3 or covariance.shape != shape:
+        raise FileError(f"the saved precision has shape {shape}, not {covariance.shape}")
+    matrices = np.zeros((shape[0], shape[1] + 1, shape[2]))
+    matrices[:, :-1] = precision.transpose(0, 2, 1)
+    matrices[:, 1:] += covariance
+    return {**arrays, "matrices": matrices}
 
 
 def _state(arrays: Mapping[str, NDArray[Any]], parameters: int, dim: int, prior: float) -> State:

@@ -11,7 +11,7 @@ from keyhole.errors import FileError
 from keyhole.files import Path, read_arrays, write_arrays
 
 FORMAT = "keyhole.bandit"
-VERSION = 2
+VERSION = 3
 
 
 def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -1,6 +1,6 @@
 """Products with symmetric matrices, and the inverse of one, on plain arrays.
 
-Of a symmetric matrix only the lower triangle is read or written: that is half the memory to move,
+Of a symmetric matrix one triangle is read or written: that is half the memory to hold and to move,
 and symmetric to the bit whatever rounding does. Rows are taken two or four at a time, so that what
 is loaded once serves all of them. Loops are written out rather than handed to BLAS: at these sizes
 a call costs more than the work, and the result does not depend on how many threads BLAS has.
@@ -25,7 +25,7 @@ def dot(a: Floats, b: Floats) -> float:
 
 @part
 def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
-    """out = M y for a symmetric M: an entry below the diagonal serves its mirror image too."""
+    """out = M y by the lower triangle of M: an entry serves its mirror image too."""
     grouped = y.size - y.size % 4
     for i in range(0, grouped, 4):
         y0, y1, y2, y3 = y[i], y[i + 1], y[i + 2], y[i + 3]
@@ -52,23 +52,39 @@ def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
 
 
 @part
-def add_outer(matrix: Floats, w: Floats, sign: float) -> None:
-    """M += sign * w w'. Of two rows at a time, the upper one is written an entry too far."""
+def add_outer(matrix: Floats, y: Floats) -> None:
+    """M += y y' in the upper triangle."""
+    paired = y.size - y.size % 2
+    for i in range(0, paired, 2):
+        y0, y1 = y[i], y[i + 1]
+        matrix[i, i] += y0 * y0
+        for j in range(i + 1, y.size):
+            matrix[i, j] += y0 * y[j]
+            matrix[i + 1, j] += y1 * y[j]
+    if paired < y.size:
+        matrix[paired, paired] += y[paired] * y[paired]
+
+
+@part
+def subtract_outer(matrix: Floats, w: Floats) -> None:
+    """M -= w w' in the lower triangle."""
     paired = w.size - w.size % 2
     for i in range(0, paired, 2):
-        upper, lower = sign * w[i], sign * w[i + 1]
-        for j in range(i + 2):
-            matrix[i, j] += upper * w[j]
-            matrix[i + 1, j] += lower * w[j]
+        w0, w1 = w[i], w[i + 1]
+        for j in range(i + 1):
+            matrix[i, j] -= w0 * w[j]
+            matrix[i + 1, j] -= w1 * w[j]
+        matrix[i + 1, i + 1] -= w1 * w1
     if paired < w.size:
-        last = sign * w[paired]
         for j in range(w.size):
-            matrix[paired, j] += last * w[j]
+            matrix[paired, j] -= w[paired] * w[j]
 
 
 @kernel
 def factorize(matrix: Floats, ridge: float, lower: Floats) -> bool:
     """Cholesky: lower lower' = M with its diagonal times 1 + ridge. False if it is not positive.
+
+    M is given by its upper triangle.
 
     Rounding in Cholesky follows the scale of each row, so features of very different units cost
     no digits: only the condition of the correlation-like matrix M_ij / sqrt(M_ii M_jj) does.
@@ -76,7 +92,7 @@ def factorize(matrix: Floats, ridge: float, lower: Floats) -> bool:
     dim = matrix.shape[0]
     for i in range(dim):
         for j in range(i):
-            lower[i, j] = (matrix[i, j] - dot(lower[i, :j], lower[j, :j])) / lower[j, j]
+            lower[i, j] = (matrix[j, i] - dot(lower[i, :j], lower[j, :j])) / lower[j, j]
         pivot = matrix[i, i] * (1.0 + ridge) - dot(lower[i, :i], lower[i, :i])
         if not pivot > 0.0:
             return False
@@ -100,9 +116,20 @@ def invert_triangle(lower: Floats) -> None:
         lower[i, i] = pivot
 
 
+@part
+def fill_lower(matrix: Floats, value: float) -> None:
+    """Every entry of the lower triangle becomes `value`."""
+    for i in range(matrix.shape[0]):
+        for j in range(i + 1):
+            matrix[i, j] = value
+
+
 @kernel
 def invert(matrix: Floats, out: Floats) -> None:
-    """out = M^-1 of a symmetric positive definite M; NaN if M is far from that."""
+    """out = M^-1 of a symmetric positive definite M; NaN if M is far from that.
+
+    M is given by its upper triangle, and its inverse by its lower one.
+    """
     dim = matrix.shape[0]
     root = np.zeros((dim, dim))
     ridge = 0.0
@@ -112,10 +139,10 @@ def invert(matrix: Floats, out: Floats) -> None:
         # sum of many such, each rounded again: a few times more may be needed, and d is enough.
         ridge = max(4.0 * ridge, dim * (dim + 1.0) * EPSILON)
         if ridge > 4.0 * dim:
-            out[:] = np.nan
+            fill_lower(out, np.nan)
             return
     invert_triangle(root)
-    out[:] = 0.0
+    fill_lower(out, 0.0)
     for k in range(dim):
         for i in range(k + 1):
             for j in range(i + 1):

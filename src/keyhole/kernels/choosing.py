@@ -90,7 +90,7 @@ def optimism_of(state: State, rule: Rule, i: int) -> float:
     dim = state.mean.shape[1]
     trace = 0.0
     for j in range(dim):
-        trace += state.precision[i, j, j]
+        trace += state.matrices[i, j, j]
     seen = max(dim * math.log(trace / (dim * state.prior[i])), 0.0)
     return rule.optimism + rule.radius * math.sqrt(seen + rule.level)
 
@@ -113,15 +113,16 @@ def is_diverse(state: State, rule: Rule) -> bool:
     for i in range(state.n.size):
         limit = 1.0 / (state.prior[i] + rule.diversity * total)
         if state.bound[i] > limit:
+            covariance = state.matrices[i, 1:]
             for j in range(dim):
-                if state.covariance[i, j, j] > limit:
+                if covariance[j, j] > limit:
                     return False
     for i in range(state.n.size):
         limit = 1.0 / (state.prior[i] + rule.diversity * total)
         if state.bound[i] > limit:
-            if lower_eigenvalue(state.covariance[i]) > limit:
+            if lower_eigenvalue(state.matrices[i, 1:]) > limit:
                 return False
-            largest = float(np.linalg.eigvalsh(state.covariance[i])[-1])
+            largest = float(np.linalg.eigvalsh(state.matrices[i, 1:])[-1])
             state.bound[i] = min(state.bound[i], largest * SLACK)
             if largest > limit:
                 return False
@@ -285,7 +286,7 @@ def select(
             continue
         width, row, free = 0.0, min(k, y.shape[0] - 1), 1 if kept == 0 else 0
         if uncertain:
-            multiply(state.covariance[owner[k]], y[row], w[free])
+            multiply(state.matrices[owner[k], 1:], y[row], w[free])
             subtract_late(late, owner[k], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         # One product and one sum, as in the survey, so that rounding keeps a bound a bound.

@@ -51,19 +51,29 @@ def catch_up(state: State, late: Late, i: int) -> None:
     # What is not there of the four is zero.
     late.y[i, late.n[i] :] = 0.0
     late.w[i, late.n[i] :] = 0.0
-    add_outers(state.precision[i], late.y[i], 1.0)
-    add_outers(state.covariance[i], late.w[i], -1.0)
+    add_outers(state.matrices[i, :-1], late.y[i])
+    subtract_outers(state.matrices[i, 1:], late.w[i])
     late.n[i] = 0
 
 
 @part
-def add_outers(matrix: Floats, rows: Floats, sign: float) -> None:
-    """M += sign * (r_0 r_0' + ... + r_3 r_3')."""
-    r0, r1, r2, r3 = rows[0], rows[1], rows[2], rows[3]
+def add_outers(matrix: Floats, y: Floats) -> None:
+    """M += y_0 y_0' + ... + y_3 y_3' in the upper triangle."""
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
     for i in range(matrix.shape[0]):
-        f0, f1, f2, f3 = sign * r0[i], sign * r1[i], sign * r2[i], sign * r3[i]
+        f0, f1, f2, f3 = y0[i], y1[i], y2[i], y3[i]
+        for j in range(i, matrix.shape[0]):
+            matrix[i, j] += f0 * y0[j] + f1 * y1[j] + f2 * y2[j] + f3 * y3[j]
+
+
+@part
+def subtract_outers(matrix: Floats, w: Floats) -> None:
+    """M -= w_0 w_0' + ... + w_3 w_3' in the lower triangle."""
+    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
+    for i in range(matrix.shape[0]):
+        f0, f1, f2, f3 = w0[i], w1[i], w2[i], w3[i]
         for j in range(i + 1):
-            matrix[i, j] += f0 * r0[j] + f1 * r1[j] + f2 * r2[j] + f3 * r3[j]
+            matrix[i, j] -= f0 * w0[j] + f1 * w1[j] + f2 * w2[j] + f3 * w3[j]
 
 
 @part
@@ -72,7 +82,7 @@ def absorb_late(
 ) -> None:
     """As `absorb`, but for when the matrices follow."""
     if not known:
-        multiply(state.covariance[i], y, w)
+        multiply(state.matrices[i, 1:], y, w)
         subtract_late(late, i, y, w)
     staler = step(state, i, y, reward, w)
     m = late.n[i]
@@ -92,5 +102,5 @@ def absorb_late(
     elif m + 1 == TOGETHER:
         catch_up(state, late, i)
         if int(state.n[i]) % y.size < TOGETHER:
-            bound = eigenvalue_bound(state.covariance[i], state.trace[i])
+            bound = eigenvalue_bound(state.matrices[i, 1:], state.trace[i])
             state.bound[i] = min(state.bound[i], bound)

@@ -28,7 +28,7 @@ def add_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows
 
 
 @kernel
-def covariance_of(pairs: Floats, total: Floats, product: Floats, j: int, k: int) -> float:
+def pair_covariance(pairs: Floats, total: Floats, product: Floats, j: int, k: int) -> float:
     """The covariance of two entries over the rows that have both; 0 before there are two."""
     n = pairs[j, k]
     if n < 2.0:
@@ -57,7 +57,7 @@ def fill_row(pairs: Floats, total: Floats, product: Floats, origin: Floats, row:
         if np.isnan(row[j]):
             gaps[n_gaps] = j
             n_gaps += 1
-        elif covariance_of(pairs, total, product, j, j) > 0.0:
+        elif pair_covariance(pairs, total, product, j, j) > 0.0:
             seen[n_seen] = j
             n_seen += 1
     if n_gaps == 0:
@@ -65,7 +65,7 @@ def fill_row(pairs: Floats, total: Floats, product: Floats, origin: Floats, row:
     scale, z = np.empty(n_seen), np.empty(n_seen)
     for a in range(n_seen):
         j = seen[a]
-        scale[a] = np.sqrt(covariance_of(pairs, total, product, j, j))
+        scale[a] = np.sqrt(pair_covariance(pairs, total, product, j, j))
         z[a] = (row[j] - origin[j] - total[j, j] / pairs[j, j]) / scale[a]
     weights, vectors = directions(pairs, total, product, seen[:n_seen], scale)
     along, shared = np.zeros(n_seen), np.empty(n_seen)
@@ -77,12 +77,12 @@ def fill_row(pairs: Floats, total: Floats, product: Floats, origin: Floats, row:
         if pairs[j, j] == 0.0:
             continue
         row[j] = origin[j] + total[j, j] / pairs[j, j]
-        variance = covariance_of(pairs, total, product, j, j)
+        variance = pair_covariance(pairs, total, product, j, j)
         if not variance > 0.0:
             continue
         own = np.sqrt(variance)
         for a in range(n_seen):
-            shared[a] = covariance_of(pairs, total, product, j, seen[a]) / (own * scale[a])
+            shared[a] = pair_covariance(pairs, total, product, j, seen[a]) / (own * scale[a])
         guess, explained = 0.0, 0.0
         for k in range(n_seen):
             cross = 0.0
@@ -105,7 +105,7 @@ def directions(
     correlation, rows, fewest = np.empty((n, n)), 0.0, np.inf
     for a in range(n):
         for b in range(n):
-            together = covariance_of(pairs, total, product, seen[a], seen[b])
+            together = pair_covariance(pairs, total, product, seen[a], seen[b])
             correlation[a, b] = together / (scale[a] * scale[b])
             rows = max(rows, pairs[seen[a], seen[b]])
             fewest = min(fewest, pairs[seen[a], seen[b]])

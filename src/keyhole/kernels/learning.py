@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from keyhole.kernels.algebra import EPSILON, add_outer, dot, invert, multiply
+from keyhole.kernels.algebra import (
+    EPSILON,
+    add_outer,
+    dot,
+    invert,
+    multiply,
+    subtract_outer,
+)
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.types import Floats, Ints, State
 
@@ -19,8 +26,8 @@ CANCELLATION = 1e-6
 @kernel
 def refresh(state: State, i: int) -> None:
     """Compute the covariance of parameter i, and what follows from it, anew from the sums."""
-    covariance = state.covariance[i]
-    invert(state.precision[i], covariance)
+    covariance = state.matrices[i, 1:]
+    invert(state.matrices[i, :-1], covariance)
     multiply(covariance, state.moment[i], state.mean[i])
     state.penalty[i] = state.prior[i] * dot(state.mean[i], state.mean[i])
     state.trace[i] = np.trace(covariance)
@@ -85,7 +92,7 @@ def step(state: State, i: int, y: Floats, reward: float, w: Floats) -> float:
         moment[j] += reward * y[j]
     state.n[i] += 1.0
     state.squares[i] += reward * reward
-    if cancels(state.covariance[i], y, squared_length * state.bound[i], q):
+    if cancels(state.matrices[i, 1:], y, squared_length * state.bound[i], q):
         return -1.0
 
     shrink = 1.0 / np.sqrt(1.0 + q)
@@ -103,15 +110,15 @@ def step(state: State, i: int, y: Floats, reward: float, w: Floats) -> float:
 @part
 def absorb(state: State, i: int, y: Floats, reward: float, w: Floats, known: bool) -> None:
     """Learn that parameter i gave `reward` at y. `w` is P y if that is known, else scratch."""
-    covariance = state.covariance[i]
+    covariance = state.matrices[i, 1:]
     if not known:
         multiply(covariance, y, w)
     staler = step(state, i, y, reward, w)
-    add_outer(state.precision[i], y, 1.0)
+    add_outer(state.matrices[i, :-1], y)
     if staler < 0.0:
         settle(state, i)
         return
-    add_outer(covariance, w, -1.0)
+    subtract_outer(covariance, w)
     state.staleness[i] += staler
     if state.staleness[i] >= 1.0:
         refresh(state, i)

@@ -14,21 +14,31 @@ Ints: TypeAlias = NDArray[np.int64]
 class State(NamedTuple):
     """What is known of k parameters of dimension d: the prior and the sums, then what follows.
 
-    Of a symmetric matrix the lower triangle counts; what is above the diagonal is left over.
+    Two symmetric matrices share one array: of M, (d + 1, d), the rows before the last have B in
+    their upper triangle, the rows after the first have P in their lower one.
     """
 
     prior: Floats  # (k,)  the precision of each coordinate before any reward
-    precision: Floats  # (k, d, d)  B = prior I + sum y y'
+    matrices: Floats  # (k, d + 1, d)  B = prior I + sum y y', and P = B^-1
     moment: Floats  # (k, d)  b = sum r y
     n: Floats  # (k,)  how many rewards, a whole number
     squares: Floats  # (k,)  sum r^2
-    covariance: Floats  # (k, d, d)  P = B^-1
     mean: Floats  # (k, d)  P b
     residual: Floats  # (k,)  sum r^2 - b' P b = sum (r - y'mean)^2 + prior |mean|^2
     penalty: Floats  # (k,)  prior |mean|^2
     trace: Floats  # (k,)  trace of P
     bound: Floats  # (k,)  at least the largest eigenvalue of P
     staleness: Floats  # (k,)  from 0 after a refresh to 1, when the next one is due
+
+    @property
+    def precision(self) -> Floats:
+        """B of each parameter, (k, d, d): a view, whose upper triangle counts."""
+        return self.matrices[:, :-1]
+
+    @property
+    def covariance(self) -> Floats:
+        """P of each parameter, (k, d, d): a view, whose lower triangle counts."""
+        return self.matrices[:, 1:]
 
 
 class Rule(NamedTuple):

@@ -78,7 +78,7 @@ class Room(threading.local):
                 player.again()
             return self.players
         players = [Player(policy, world, plan.checkpoints) for policy in plan.policies.values()]
-        small = sum(player.posterior.state.precision.size for player in players) <= BLOCK_FLOATS
+        small = sum(player.posterior.state.matrices.size for player in players) <= BLOCK_FLOATS
         if small and world is plan.world:
             self.plan, self.players = plan, players
         return players
