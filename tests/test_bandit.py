@@ -260,3 +260,39 @@ def test_what_a_person_sees() -> None:
     decision = kh.Decision(arm="A", observation=[1.0], probability=0.5, score=2.0)
     assert repr(decision) == "Decision(arm='A', probability=0.5, score=2.0, observation=[1.0])"
     assert repr(bandit.choose_many(np.ones((4, 3)), among=[1])) == "Decisions(4 of arms [1])"
+
+
+@pytest.mark.parametrize("between", ["nothing", "a reward", "a decision", "other arms", "a merge"])
+@pytest.mark.parametrize("n_rewards", [0, 30])
+def test_a_reward_counts_alike_whatever_came_in_between(between: str, n_rewards: int) -> None:
+    """What the choice computed serves the update, unless it is no longer true."""
+
+    def made() -> kh.Bandit:
+        bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["a", "b"], dim=3, seed=1)
+        rng = np.random.default_rng(2)
+        for _ in range(n_rewards):
+            bandit.learn(bandit.choose(rng.standard_normal(3)), float(rng.standard_normal()))
+        return bandit
+
+    bandit, other = made(), made()
+    y = np.array([0.3, -1.0, 2.0])
+    decision = bandit.choose(y)
+    again = kh.Decision(arm=decision.arm, observation=y)
+    for each, learned in ((bandit, decision), (other, again)):
+        if between == "a reward":
+            each.posterior.learn(0, np.array([1.0, 1.0, 0.0]), 5.0)
+            each.posterior.learn(1, np.array([0.0, 1.0, 1.0]), 5.0)
+        elif between == "a decision":
+            each.choose(-y)
+        elif between == "other arms":
+            each.remove_arms([arm for arm in each.arms if arm != decision.arm])
+            each.add_arms(["c"])
+        elif between == "a merge":
+            more = kh.Bandit(each.policy, arms=["a", "b"], dim=3, seed=5)
+            more.learn(kh.Decision(arm=decision.arm, observation=[1.0, 0.0, 2.0]), 1.0)
+            each.merge(more)
+        each.learn(learned, 1.5)
+    np.testing.assert_allclose(bandit.posterior.mean, other.posterior.mean, rtol=1e-12)
+    np.testing.assert_allclose(bandit.posterior.covariance, other.posterior.covariance, rtol=1e-12)
+    expected = np.linalg.inv(bandit.posterior.precision)
+    np.testing.assert_allclose(bandit.posterior.covariance, expected, atol=1e-12)

@@ -276,9 +276,9 @@ def test_rounding_below_zero_is_cut_off() -> None:
     assert width.tolist() == [[0.0]]
     law, y = np.empty((4, 1)), np.ones((1, 2))
     numbers: tuple[Any, ...] = (*kh.LinUCB(1.0).rule, *posterior.state)
-    kernels.choose(np.array([0]), y, np.zeros(1), 0.5, 0.5, False, law, *numbers)
+    kernels.choose(np.array([0]), y, np.zeros(1), 0.5, 0.5, False, law, np.empty((2, 2)), *numbers)
     assert law[2, 0] == 0.0
-    kernels.learn(0, np.array([1.0, 2.0]), 1.0, *posterior.state)
+    kernels.learn(0, np.array([1.0, 2.0]), 1.0, np.empty(2), -1.0, *posterior.state)
     assert np.isfinite(posterior.state.mean).all()
     posterior.state.penalty[0] = 5.0
     assert np.isfinite(posterior.noise_scale()).all()

@@ -23,22 +23,22 @@ class Arms:
             raise InvalidValue(f"arms must be a list of names, got {names!r}")
         self.names = tuple(arm_name(name) for name in names)
         self.shared = shared
-        self._position = {name: place for place, name in enumerate(self.names)}
         if not self.names:
             raise InvalidValue("at least one arm is needed, got none")
-        if len(self._position) < len(self.names):
+        if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise InvalidValue(f"every arm needs a name of its own, but {twice!r} comes twice")
         own = [0] * len(self.names) if shared else range(len(self.names))
         self.owner: Ints = np.array(own if owner is None else owner, dtype=np.int64)
+        self._parameters: dict[Arm, int] = dict(zip(self.names, self.owner.tolist(), strict=True))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._position
+        return name in self._parameters
 
     def parameter(self, name: Arm) -> int:
         """The parameter that the arm of this name answers to."""
         try:
-            return int(self.owner[self._position[name]])
+            return self._parameters[name]
         except (KeyError, TypeError):
             known = ", ".join(map(repr, self.names[:10])) + (
                 ", ..." if len(self.names) > 10 else ""

@@ -22,6 +22,8 @@ from keyhole.moments import Moments
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 
+# A number of rewards that no arm has.
+NEVER = -1.0
 # As many normals cost as much to draw one way as the other.
 FEW = 64
 
@@ -85,6 +87,10 @@ class Bandit:
         )
         self._rule = policy.rule.plain()
         self._rng = np.random.Generator(np.random.PCG64(seeds.root(seed)))
+        # Room for two P y. The last decision, which of them is its own, and its arm's rewards then:
+        # if they are as many when its reward comes, P y need not be computed again.
+        self._products = np.empty((2, self._features.width))
+        self._last: tuple[Decision | None, int, float] = None, 0, NEVER
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -113,21 +119,23 @@ class Bandit:
         if not self._features.is_plain:
             rows, design, rule = self._prepared(rows, add=True)
         z = self._normals(owner.size)
-        coin, tie = self._rng.random(2).tolist()
-        law = np.empty((4, owner.size))
+        coin, tie = self._rng.random(), self._rng.random()
+        law, w = np.empty((4, owner.size)), self._products
         state: tuple[Any, ...] = self.posterior.state
-        place = kernels.choose(
-            owner, design, z, coin, tie, not self.probabilities, law, *rule, *state
+        place, kept, n = kernels.choose(
+            owner, design, z, coin, tie, not self.probabilities, law, w, *rule, *state
         )
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None
-        return Decision.made(arms.names[place], float(law[2, place]), own, chance)
+        decision = Decision.made(arms.names[place], float(law[2, place]), own, chance)
+        self._last = decision, kept, n if kept >= 0 else NEVER
+        return decision
 
     def _normals(self, n: int) -> Floats:
         """Standard normals; if they are many, by a stream that three of our own numbers begin."""
         if n <= FEW:
             return self._rng.standard_normal(n)
-        words = self._rng.integers(2**64, size=3, dtype=np.uint64)
+        words: kernels.Bits = self._rng.bit_generator.random_raw(3)
         z = np.empty(n)
         kernels.fill_normals(kernels.stream_state(words, 0), z)
         return z
@@ -195,7 +203,12 @@ class Bandit:
                 self._waiting.append(Reward(decision.arm, y, reward))
                 return
             y = self._features.design(y)
-        kernels.learn(parameter, y, reward, *self.posterior.state)
+        last, kept, n = self._last
+        if decision is not last or not self._features.is_plain:
+            n = NEVER
+        state: tuple[Any, ...] = self.posterior.state
+        kernels.learn(parameter, y, reward, self._products[kept], n, *state)
+        self._last = None, 0, NEVER
 
     def learn_many(self, decisions: Iterable[Decision], rewards: ArrayLike) -> None:
         """Learn the rewards of many decisions: all of them, or, if one cannot be used, none."""

@@ -80,6 +80,8 @@ class Features:
         if missing not in ("predict", None):
             raise InvalidValue(f"missing must be 'predict' or None, got {missing!r}")
         self.missing = missing
+        # Whether observations are taken as they are.
+        self.is_plain = not any(self.options.values())
         self.moments = Moments.empty(dim)
         self.units: Units | None = None
 
@@ -91,11 +93,6 @@ class Features:
             "standardize": self.standardize,
             "missing": self.missing,
         }
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether observations are taken as they are."""
-        return not any(self.options.values())
 
     @property
     def watches(self) -> bool:

@@ -262,7 +262,7 @@ def select(
     prune: bool,
     law: Floats,
     w: Floats,
-    late: Late,
+    late: Late | None,
 ) -> tuple[int, int]:
     """The place of the chosen arm among the candidates, whose parameters are `owner`.
 
@@ -287,7 +287,8 @@ def select(
         width, row, free = 0.0, min(k, y.shape[0] - 1), 1 if kept == 0 else 0
         if uncertain:
             multiply(state.matrices[owner[k], 1:], y[row], w[free])
-            subtract_late(late, owner[k], y[row], w[free])
+            if late is not None:
+                subtract_late(late, owner[k], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         # One product and one sum, as in the survey, so that rounding keeps a bound a bound.
         score[k] = location[k] + width * (optimism[k] + scale[k] * z[k])

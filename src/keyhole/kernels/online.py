@@ -6,16 +6,13 @@ one a third of that, so these take `*rule, *state` and put the tuples together i
 
 from typing import Any
 
-import numpy as np
-
 from keyhole.kernels.choosing import is_diverse, select
-from keyhole.kernels.deferring import nothing_late
-from keyhole.kernels.jit import kernel, loop
+from keyhole.kernels.jit import loop
 from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 
-@kernel
+@loop
 def choose(
     owner: Ints,
     y: Floats,
@@ -24,6 +21,7 @@ def choose(
     tie: float,
     prune: bool,
     law: Floats,
+    w: Floats,
     optimism: float,
     dispersion: float,
     epsilon: float,
@@ -33,28 +31,26 @@ def choose(
     diversity: float,
     patience: float,
     *state: Any,
-) -> int:
-    """The place of the chosen candidate.
+) -> tuple[int, int, float]:
+    """The place of the chosen candidate; which row of w, (2, d), is its P y, or -1; and its n.
 
     law: (4, n) becomes location, scale, score and optimism of each.
     """
     rule = Rule(optimism, dispersion, epsilon, learned, radius, level, diversity, patience)
-    w = np.empty((2, y.shape[1]))
     known = State(*state)
     greedy = diversity > 0.0 and is_diverse(known, rule)
-    place, _ = select(
-        known, rule, owner, y, z, coin, tie, greedy, prune, law, w, nothing_late(0, 0)
-    )
-    return place
+    place, kept = select(known, rule, owner, y, z, coin, tie, greedy, prune, law, w, None)
+    return place, kept, known.n[owner[place]]
 
 
-@kernel
-def learn(i: int, y: Floats, reward: float, *state: Any) -> None:
-    """Learn one reward of parameter i at y."""
-    absorb(State(*state), i, y, reward, np.empty(y.size), False)
+@loop
+def learn(i: int, y: Floats, reward: float, w: Floats, n: float, *state: Any) -> None:
+    """Learn one reward of parameter i at y. If it has n rewards still, w: (d,) is P y already."""
+    known = State(*state)
+    absorb(known, i, y, reward, w, known.n[i] == n)
 
 
-@kernel
+@loop
 def all_usable(values: Floats, largest: float) -> bool:
     """Whether no number is NaN, infinite or beyond `largest`."""
     usable = True
