@@ -62,10 +62,12 @@ def test_pruning_spares_most_of_the_work() -> None:
         posterior.learn(1, y[0], 0.0)
         posterior.learn(2, y[0], -5.0)
     posterior.state.covariance[1:] = np.nan
-    law, z = np.empty((4, 3)), np.array([0.5, 1.0, 1.0])
+    law, z = np.empty((3, 3)), np.array([0.5, 1.0, 1.0])
     numbers: tuple[Any, ...] = (*kh.ThompsonSampling(v=1.0).rule, *posterior.state)
-    assert kernels.choose(owner, y, z, 0.5, 0.5, True, law, np.empty((2, 2)), *numbers)[0] == 0
-    kernels.choose(owner, y, z, 0.5, 0.5, False, law, np.empty((2, 2)), *numbers)
+    assert (
+        kernels.choose(owner, y, z, 0.5, 0.5, True, False, law, np.empty((2, 2)), *numbers)[0] == 0
+    )
+    kernels.choose(owner, y, z, 0.5, 0.5, False, False, law, np.empty((2, 2)), *numbers)
     assert np.isnan(law[2]).any()
 
 

@@ -274,9 +274,11 @@ def test_rounding_below_zero_is_cut_off() -> None:
     posterior.state.covariance[0][np.diag_indices(2)] = -1.0
     _, width = posterior.predict(np.array([0]), np.ones((1, 2)))
     assert width.tolist() == [[0.0]]
-    law, y = np.empty((4, 1)), np.ones((1, 2))
+    law, y = np.empty((3, 1)), np.ones((1, 2))
     numbers: tuple[Any, ...] = (*kh.LinUCB(1.0).rule, *posterior.state)
-    kernels.choose(np.array([0]), y, np.zeros(1), 0.5, 0.5, False, law, np.empty((2, 2)), *numbers)
+    kernels.choose(
+        np.array([0]), y, np.zeros(1), 0.5, 0.5, False, False, law, np.empty((2, 2)), *numbers
+    )
     assert law[2, 0] == 0.0
     kernels.learn(0, np.array([1.0, 2.0]), 1.0, np.empty(2), -1.0, *posterior.state)
     assert np.isfinite(posterior.state.mean).all()

@@ -1,6 +1,6 @@
 """Keyhole and its peers on the same work, in one run.
 
-    python -m benchmarks.peers [--quick] [--out docs]
+    python -m benchmarks.peers [--quick | --again] [--out docs]
 
 Each library runs in an environment of its own, one process a measurement, nothing else beside it
 and every BLAS on one thread. Writes a page and a plot; what cannot be installed is said there.
@@ -43,26 +43,26 @@ def ask(python: Path, adapter: str, module: str, task: str, source: Path, *more:
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
-def simulated(n_arms: int, dim: int, workers: int, seconds: float) -> float:
-    """Rounds per second of whole simulations, the making of rounds included."""
-    world, policy = work.world(n_arms, dim), kh.ThompsonSampling(v=1.0)
+def simulate(cell: tuple[int, int], replications: int, workers: int) -> None:
+    """Whole replications, the making of rounds included."""
+    kh.simulate(
+        work.world(*cell),
+        kh.ThompsonSampling(v=1.0),
+        horizon=work.HORIZON,
+        replications=replications,
+        seed=1,
+        workers=workers,
+        progress=False,
+    )
 
-    def run(replications: int, horizon: int = work.HORIZON) -> None:
-        kh.simulate(
-            world,
-            policy,
-            horizon=horizon,
-            replications=replications,
-            seed=1,
-            workers=workers,
-            progress=False,
-        )
 
-    run(1, 50)
-    horizon = work.HORIZON if n_arms * dim <= 20_000 else 200
-    once = limits.best(lambda: run(2, horizon), 1)
-    replications = max(2, min(work.REPLICATIONS, round(seconds / once * 2)))
-    return replications * horizon / limits.best(lambda: run(replications, horizon), 5)
+def simulated(cell: tuple[int, int], workers: int, seconds: float) -> float:
+    """Rounds per second."""
+    simulate(cell, 1, workers)
+    once = limits.best(lambda: simulate(cell, 2, workers), 1)
+    replications = max(2, min(10 * work.REPLICATIONS, round(seconds / once * 2)))
+    took = limits.best(lambda: simulate(cell, replications, workers), 5)
+    return replications * work.HORIZON / took
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -107,10 +107,10 @@ def measure(quick: bool) -> dict[str, Any]:
                     answer = ask(python, adapter, module, "speed", source, str(budget))
                     found["speed"].setdefault(adapter, {})[cell] = answer
             source.unlink()
-            console.print(f"{cell}: simulation")
             if (n_arms, dim) in work.CELLS:
+                console.print(f"{cell}: simulation")
                 found["simulation"][cell] = {
-                    str(w): simulated(n_arms, dim, w, budget) for w in (1, 2)
+                    str(w): simulated((n_arms, dim), w, budget) for w in (1, 2)
                 }
         made = work.replications()
         if quick:
@@ -121,8 +121,7 @@ def measure(quick: bool) -> dict[str, Any]:
             found["regret"][adapter] = ask(python, adapter, module, "regret", source)
 
     console.print("end to end")
-    total = len(made["y"]) * work.HORIZON
-    found["end_to_end"] = total / simulated(*work.REGRET_CELL, workers=2, seconds=10.0)
+    found["end_to_end"] = limits.best(lambda: simulate(work.REGRET_CELL, len(made["y"]), 2), 5)
     console.print("limits")
     rates = limits.machine()
     found["rates"] = rates._asdict()
@@ -131,7 +130,11 @@ def measure(quick: bool) -> dict[str, Any]:
         world = work.world(n_arms, dim)
         products = limits.products_of(world, 500 if quick else work.HORIZON)
         least = limits.floor(world, rates, products)
-        found["limits"][f"{n_arms}x{dim}"] = {**least._asdict(), "products": products}
+        found["limits"][f"{n_arms}x{dim}"] = {
+            **least._asdict(),
+            "least": least.total,
+            "products": products,
+        }
     console.print("sweeps")
     found["sweeps"] = sweep.exponents()
     found["many"] = limits.many_arms()

@@ -39,7 +39,7 @@ def play(bandit: Any, ys: Any, rewards: Any) -> Any:
 def speed(make: Any, given: Any, seconds: float) -> dict[str, float]:
     """Rounds per second, and the memory that the work takes beyond a first small one."""
     ys, rewards = given["y"], given["rewards"]
-    play(make(2, 3), np.eye(3), np.ones((3, 2)))  # whatever is loaded or compiled on first use
+    play(make(70, 3), np.eye(3), np.ones((3, 70)))  # whatever is loaded or compiled on first use
     before = resident("VmRSS")
     forget_peak()
     bandit = make(rewards.shape[1], ys.shape[1])

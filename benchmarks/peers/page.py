@@ -125,7 +125,7 @@ def decision(found: dict[str, Any], judged: dict[str, Any], name: str) -> list[s
 def floor(found: dict[str, Any], cell: str) -> list[str]:
     """A row on the least that a round can cost."""
     one = found["limits"][cell]
-    least = one["normals"] + max(one["arithmetic"], one["memory"])
+    least = one["least"]
     took = 1.0 / found["simulation"][cell]["1"]
     parts = (one["normals"], one["arithmetic"], one["memory"], least, took)
     nanoseconds = [f"{1e9 * part:,.0f}" for part in parts]

@@ -26,6 +26,8 @@ from keyhole.posterior import Posterior
 NEVER = -1.0
 # As many normals cost as much to draw one way as the other.
 FEW = 64
+# From so many arms on, means are predicted by BLAS, on all cores.
+MANY = 4096
 
 
 class Bandit:
@@ -120,10 +122,13 @@ class Bandit:
             rows, design, rule = self._prepared(rows, add=True)
         z = self._normals(owner.size)
         coin, tie = self._rng.random(), self._rng.random()
-        law, w = np.empty((4, owner.size)), self._products
+        law, w = np.empty((3, owner.size)), self._products
+        predicted = owner.size > MANY and among is None and len(rows) == 1 and not arms.shared
+        if predicted:
+            np.matmul(self.posterior.state.mean, design[0], out=law[0])
         state: tuple[Any, ...] = self.posterior.state
         place, kept, n = kernels.choose(
-            owner, design, z, coin, tie, not self.probabilities, law, w, *rule, *state
+            owner, design, z, coin, tie, not self.probabilities, predicted, law, w, *rule, *state
         )
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None

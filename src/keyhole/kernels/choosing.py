@@ -148,16 +148,28 @@ def lower_eigenvalue(covariance: Floats) -> float:
     return quotient * (1.0 - 1e-12)
 
 
+@part
+def exploration(
+    state: State, rule: Rule, i: int, greedy: bool, pooled: float
+) -> tuple[float, float]:
+    """The optimism and the dispersion of parameter i."""
+    if greedy:
+        return 0.0, 0.0
+    optimism, dispersion = rule.optimism, rule.dispersion
+    if rule.radius > 0.0:
+        optimism = optimism_of(state, rule, i)
+    if rule.learned:
+        dispersion = noise_scale(state, i, pooled)
+    return optimism, dispersion
+
+
 @kernel
 def explorations(state: State, rule: Rule, optimism: Floats, dispersion: Floats) -> None:
     """The optimism and the dispersion of each parameter, as the next choice will use them."""
     pooled = pooled_variance(state)
     greedy = rule.diversity > 0.0 and is_diverse(state, rule)
     for i in range(state.n.size):
-        optimism[i], dispersion[i] = 0.0, 0.0
-        if not greedy:
-            optimism[i] = optimism_of(state, rule, i)
-            dispersion[i] = noise_scale(state, i, pooled) if rule.learned else rule.dispersion
+        optimism[i], dispersion[i] = exploration(state, rule, i, greedy, pooled)
 
 
 @part
@@ -182,22 +194,10 @@ def one_of_best(score: Floats, best: float, tie: float) -> int:
 
 
 @part
-def explore(
-    state: State, rule: Rule, owner: Ints, greedy: bool, optimism: Floats, dispersion: Floats
-) -> None:
-    """The optimism and the dispersion of each candidate."""
+def predict(state: State, owner: Ints, y: Floats, mean: Floats) -> None:
+    """mean[k] = y_k'mean of each candidate."""
     for k in range(owner.size):
-        optimism[k] = 0.0 if greedy else rule.optimism
-        dispersion[k] = 0.0 if greedy else rule.dispersion
-    if greedy:
-        return
-    if rule.radius > 0.0:
-        for k in range(owner.size):
-            optimism[k] = optimism_of(state, rule, owner[k])
-    if rule.learned:
-        pooled = pooled_variance(state)
-        for k in range(owner.size):
-            dispersion[k] = noise_scale(state, owner[k], pooled)
+        mean[k] = dot(y[min(k, y.shape[0] - 1)], state.mean[owner[k]])
 
 
 @part
@@ -208,40 +208,27 @@ def survey(
     y: Floats,
     z: Floats,
     greedy: bool,
-    prune: bool,
+    pooled: float,
     mean: Floats,
-    optimism: Floats,
-    dispersion: Floats,
     score: Floats,
 ) -> int:
-    """Fill in each candidate's mean, what the rule makes of it, and the most its score can be.
+    """Fill in the most that each candidate's score can be; the place of the one with most.
 
-    The number that comes back is the place of the one with most.
-
-    Costs O(d) a candidate. Without pruning that most is taken to be infinite.
+    Costs O(1) a candidate, or O(d) where each has a y of its own.
     """
-    if prune:
-        squared_length = dot(y[0], y[0])
-        for k in range(owner.size):
-            i, row = owner[k], min(k, y.shape[0] - 1)
-            if row > 0:
-                squared_length = dot(y[row], y[row])
-            mean[k] = dot(y[row], state.mean[i])
-            score[k] = squared_length * state.bound[i]
-    else:
-        for k in range(owner.size):
-            mean[k] = dot(y[min(k, y.shape[0] - 1)], state.mean[owner[k]])
-    explore(state, rule, owner, greedy, optimism, dispersion)
-    if not prune:
-        for k in range(owner.size):
-            score[k] = np.inf
-        return 0
-    # Two plain loops over arrays, which become vector instructions: with very many arms they are
-    # most of a choice. Where hope is largest is anybody's guess, and a branch would guess wrong.
+    squared_length = dot(y[0], y[0])
+    for k in range(owner.size):
+        if y.shape[0] > 1:
+            squared_length = dot(y[k], y[k])
+        score[k] = squared_length * state.bound[owner[k]]
+    # Plain loops over arrays, one thing at a time, become vector instructions: with very many arms
+    # they count. Where hope is largest is anybody's guess, and a branch would guess wrong.
+    for k in range(owner.size):
+        optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
+        reach = max(optimism + dispersion * z[k], 0.0) * SLACK
+        score[k] = mean[k] + reach * np.sqrt(score[k])
     most = -np.inf
     for k in range(owner.size):
-        reach = max(optimism[k] + dispersion[k] * z[k], 0.0) * SLACK
-        score[k] = mean[k] + reach * np.sqrt(score[k])
         most = max(most, score[k])
     leader = 0
     while score[leader] < most:
@@ -260,6 +247,7 @@ def select(
     tie: float,
     greedy: bool,
     prune: bool,
+    predicted: bool,
     law: Floats,
     w: Floats,
     late: Late | None,
@@ -267,16 +255,23 @@ def select(
     """The place of the chosen arm among the candidates, whose parameters are `owner`.
 
     y has one row for all candidates or a row each. greedy: for this once, whatever the rule.
-    Of `law`, (4, n), the rows become locations, scales, scores and optimisms; with pruning, only
-    those of the candidates that were looked at. w: (2, d) is scratch space; the second number says
-    which row of it is the chosen arm's P y, or is -1. late: what the matrices have yet to be told.
+    predicted: the locations are there already, as y'mean.
+    Of `law`, (3, n), the rows become locations, scales and scores; with pruning, only those of the
+    candidates that were looked at. w: (2, d) is scratch space; the second number says which row of
+    it is the chosen arm's P y, or is -1. late: what the matrices have yet to be told.
     """
-    location, scale, score, optimism = law[0], law[1], law[2], law[3]
+    location, scale, score = law[0], law[1], law[2]
     explores = coin < rule.epsilon
+    pooled = pooled_variance(state) if rule.learned else 0.0
+    if not predicted:
+        predict(state, owner, y, location)
     # The candidate that promises most goes first: its score rules out most of the others. Whoever
     # is picked without regard to scores still has one: then nobody is ruled out.
-    prune = prune and not explores
-    leader = survey(state, rule, owner, y, z, greedy, prune, location, optimism, scale, score)
+    leader = 0
+    if prune and not explores:
+        leader = survey(state, rule, owner, y, z, greedy, pooled, location, score)
+    else:
+        score[:] = np.inf
     hopes = rule.optimism > 0.0 or rule.radius > 0.0
     uncertain = not greedy and (rule.learned or rule.dispersion > 0.0 or hopes)
     best, winner, tied, kept = -np.inf, leader, False, -1
@@ -290,10 +285,11 @@ def select(
             if late is not None:
                 subtract_late(late, owner[k], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
+        optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
         # One product and one sum, as in the survey, so that rounding keeps a bound a bound.
-        score[k] = location[k] + width * (optimism[k] + scale[k] * z[k])
-        location[k] += width * optimism[k]
-        scale[k] *= width
+        score[k] = location[k] + width * (optimism + dispersion * z[k])
+        location[k] += width * optimism
+        scale[k] = width * dispersion
         if score[k] >= best:
             tied = score[k] == best
             best, winner = score[k], k

@@ -20,6 +20,7 @@ def choose(
     coin: float,
     tie: float,
     prune: bool,
+    predicted: bool,
     law: Floats,
     w: Floats,
     optimism: float,
@@ -34,12 +35,15 @@ def choose(
 ) -> tuple[int, int, float]:
     """The place of the chosen candidate; which row of w, (2, d), is its P y, or -1; and its n.
 
-    law: (4, n) becomes location, scale, score and optimism of each.
+    law: (3, n) becomes location, scale and score of each, with pruning of those looked at. If
+    `predicted`, it has y'mean in place of locations already.
     """
     rule = Rule(optimism, dispersion, epsilon, learned, radius, level, diversity, patience)
     known = State(*state)
     greedy = diversity > 0.0 and is_diverse(known, rule)
-    place, kept = select(known, rule, owner, y, z, coin, tie, greedy, prune, law, w, None)
+    place, kept = select(
+        known, rule, owner, y, z, coin, tie, greedy, prune, predicted, law, w, None
+    )
     return place, kept, known.n[owner[place]]
 
 

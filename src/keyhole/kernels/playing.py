@@ -23,7 +23,7 @@ class Block(NamedTuple):
 class Scratch(NamedTuple):
     """What playing needs room for."""
 
-    law: Floats  # (4, n_arms)  how scores are distributed
+    law: Floats  # (3, n_arms)  how scores are distributed
     w: Floats  # (2, d)  two arms' P y
     late: Late
 
@@ -68,7 +68,7 @@ def play_rounds(
         y, z = block.observations[t], block.z[t]
         coin, tie = block.uniforms[t, 0], block.uniforms[t, 1]
         greedy = rule.diversity > 0.0 and is_diverse(state, rule)
-        k, kept = select(state, rule, owner, y, z, coin, tie, greedy, prune, law, w, late)
+        k, kept = select(state, rule, owner, y, z, coin, tie, greedy, prune, False, law, w, late)
         row, known = min(k, y.shape[0] - 1), kept >= 0
         i, reward, own = owner[k], block.rewards[t, k], w[max(kept, 0)]
         if late.n.size > 0:
@@ -84,7 +84,7 @@ def scratch_for(state: State, rule: Rule, owner: Ints) -> Scratch:
     dim = state.mean.shape[1]
     defers = rule.diversity == 0.0 and rule.radius == 0.0 and dim >= LARGE
     late = nothing_late(state.n.size if defers else 0, dim)
-    return Scratch(np.empty((4, owner.size)), np.empty((2, dim)), late)
+    return Scratch(np.empty((3, owner.size)), np.empty((2, dim)), late)
 
 
 @kernel
