@@ -169,7 +169,7 @@ def test_features_far_from_zero_lose_no_digits(offset: float) -> None:
     bandit.observe(z + offset)
     filled = bandit.choose([offset + 1.0, np.nan]).observation[1] - offset
     assert filled == pytest.approx(1.0, abs=0.02)
-    units = bandit._features.units
+    units = bandit._learned.features.units
     assert units is not None
     np.testing.assert_allclose(units.scale, z[:].std(axis=0), rtol=1e-5)
 
@@ -178,7 +178,7 @@ def test_masked_entries_and_none_are_gaps_and_nothing_else_is() -> None:
     bandit = made(missing="predict")
     bandit.observe(observations(50))
     masked = np.ma.array([1.0, 999.0, 2.0, 3.0], mask=[False, True, False, False])
-    expected = bandit._features.filled(np.array([[1.0, np.nan, 2.0, 3.0]]))[0]
+    expected = bandit._learned.features.filled(np.array([[1.0, np.nan, 2.0, 3.0]]))[0]
     np.testing.assert_allclose(bandit.choose(masked).observation, expected)
     whole = np.ma.array([1, 999, 2, 3], mask=[False, True, False, False])
     assert np.isfinite(bandit.choose(whole).observation).all()
@@ -199,10 +199,10 @@ def test_asking_for_probabilities_leaves_no_trace() -> None:
     bandit = made(missing="predict", standardize=True)
     for y in with_gaps(observations(60), 0.2):
         bandit.learn(bandit.choose(y), 1.0)
-    seen = bandit._features.moments.pairs.copy()
+    seen = bandit._learned.features.moments.pairs.copy()
     chances = bandit.choice_probabilities([np.nan, 1.0, 2.0, 3.0])
     assert sum(chances.values()) == pytest.approx(1.0)
-    assert (bandit._features.moments.pairs == seen).all()
+    assert (bandit._learned.features.moments.pairs == seen).all()
 
 
 def test_many_at_once() -> None:
@@ -305,7 +305,7 @@ def test_a_feature_that_comes_late_has_its_own_unit() -> None:
     options: dict[str, Any] = {"missing": "predict", "standardize": True, "intercept": True}
     metres, other = made(**options), made(**options)
     assert play(metres, ys) == play(other, ys, np.array([1.0, 1.0, 1e4, 1.0]))
-    units = metres._features.units
+    units = metres._learned.features.units
     assert units is not None
     assert units.known.all()
 
@@ -329,7 +329,7 @@ def test_rewards_that_waited_are_told_of_features_with_a_few_gaps() -> None:
     for t, y in enumerate(ys):
         fresh.choose(y)
         fresh.learn(kh.Decision(arm=t % 3, observation=ys[0]), 1.0)
-    units = fresh._features.units
+    units = fresh._learned.features.units
     assert units is not None
     assert units.known.all()
 
@@ -416,11 +416,11 @@ def test_merged_bandits_know_what_both_learned(one: int, two: int) -> None:
     a, b = observations(one, seed=11), 2.0 * observations(two, seed=12) + 1.0
     learned(first, a)
     learned(second, b)
-    units = first._features.units or second._features.units
+    units = first._learned.features.units or second._learned.features.units
     first.merge(second)
-    units = units or first._features.units
+    units = units or first._learned.features.units
     both = np.vstack([a, b])
-    np.testing.assert_allclose(first._features.moments.mean, both.mean(axis=0))
+    np.testing.assert_allclose(first._learned.features.moments.mean, both.mean(axis=0))
     assert sum(first.counts.values()) == one + two
     if units is None:
         assert one + two < SETTLED
@@ -448,7 +448,7 @@ def test_merged_from_a_common_base(tmp_path: Path, shared: int) -> None:
     learned(two, observations(60, seed=22))
     one.merge(two, base=base)
     assert sum(one.counts.values()) == shared + 120
-    assert one._features.moments.seen.max() == shared + 120
+    assert one._learned.features.moments.seen.max() == shared + 120
 
 
 def test_a_base_that_is_not_one_is_refused() -> None:
@@ -475,7 +475,7 @@ def test_merging_takes_over_units_that_only_the_other_knows() -> None:
         blind.learn(decision, float(t % 3))
     learned(sighted, ys)
     blind.merge(sighted)
-    units = blind._features.units
+    units = blind._learned.features.units
     assert units is not None
     assert units.known.all()
     assert sum(blind.counts.values()) == 160
@@ -504,6 +504,49 @@ def test_removed_arms_take_their_waiting_rewards_along() -> None:
     assert bandit.posterior.count.tolist() == [3, 3]
 
 
+# -- effects ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_effects_are_in_the_features_own_units(intercept: bool, standardize: bool) -> None:
+    """They say what the posterior says: for any y, constant + y'effects is the predicted reward."""
+    bandit = made(intercept=intercept, standardize=standardize)
+    rng = np.random.default_rng(3)
+    for y in rng.normal([5.0, -2.0, 0.0, 1.0], [10.0, 0.1, 1.0, 3.0], size=(200, 4)):
+        bandit.learn(bandit.choose(y), float(y @ [0.1, 3.0, 1.0, 0.0] + rng.standard_normal()))
+    y = rng.standard_normal((6, 4))
+    design = bandit._learned.features.design(y)
+    mean, _ = bandit.posterior.predict(np.arange(3), design)
+    noise = bandit.posterior.noise_scale()
+    for i, arm in enumerate(bandit.arms):
+        estimate, error = bandit.effects[arm]
+        assert estimate.shape == error.shape == (4 + intercept,)
+        constant = estimate[0] if intercept else 0.0
+        np.testing.assert_allclose(constant + y @ estimate[-4:], mean[:, i], atol=1e-10)
+        # One more of a feature, as a design: what it adds has this width.
+        step = bandit._learned.features.design(np.eye(4)) - bandit._learned.features.design(
+            np.zeros((4, 4))
+        )
+        _, widths = bandit.posterior.predict(np.array([i]), step)
+        np.testing.assert_allclose(error[-4:], noise[i] * widths[:, 0], rtol=1e-9)
+        if intercept:
+            _, widths = bandit.posterior.predict(
+                np.array([i]), bandit._learned.features.design(np.zeros((1, 4)))
+            )
+            np.testing.assert_allclose(error[0], noise[i] * widths[0, 0], rtol=1e-9)
+
+
+def test_effects_of_what_is_not_known() -> None:
+    bandit = made(standardize=True, intercept=True)
+    assert np.isinf(bandit.effects[0].error).all()
+    bandit.observe(np.column_stack([observations(SETTLED)[:, :3], np.zeros(SETTLED)]))
+    estimate, error = bandit.effects[0]
+    assert estimate.tolist() == [0.0] * 5
+    assert np.isfinite(error[:4]).all()
+    assert np.isinf(error[4])
+
+
 # -- worlds with gaps ------------------------------------------------------------------------------
 
 WORLD = kh.LinearWorld.random(n_arms=3, context_dim=2, observation_dim=4, seed=1)
@@ -520,7 +563,7 @@ def test_a_world_fills_gaps_as_a_bandit_does() -> None:
         bandit.choose(np.where(hidden[t], np.nan, whole[t]))
     again = Moments.empty(4)
     again.add(np.where(hidden, np.nan, whole).reshape(-1, 4))
-    for mine, expected in zip(bandit._features.moments, again, strict=True):
+    for mine, expected in zip(bandit._learned.features.moments, again, strict=True):
         np.testing.assert_allclose(mine, expected, atol=1e-12)
     last = np.where(hidden[49], np.nan, whole[49])
     before = Moments.empty(4)
@@ -574,6 +617,25 @@ def test_gaps_cost_regret_and_prediction_saves_most_of_it() -> None:
     assert saved.mean() > 4 * saved.std(ddof=1) / np.sqrt(12)
 
 
+@pytest.mark.parametrize("fill", ["predict", "mean", "zero", "drop"])
+def test_worlds_whose_entries_are_not_about_zero(fill: Any) -> None:
+    """The constant undoes the centre: whole observations are worth what they were."""
+    moved = kh.MissingWorld(WORLD, share=0.3, fill=fill, centre=7.0)
+    rounds, whole = moved.rounds(40, 5), WORLD.rounds(40, 5)
+    hidden = kh.Streams(5)["missing"].random(whole.observations.shape) < 0.3
+    seen = ~hidden.any(axis=2)
+    worth = np.einsum("tnd,nd->tn", rounds.observations, moved.eta)
+    np.testing.assert_allclose(worth[seen], whole.values[seen], atol=1e-12)
+    assert rounds.observations.shape[2] == moved.dim == moved.eta.shape[1] == 5
+    if fill == "drop":
+        assert not rounds.observations[~seen].any()
+    else:
+        assert (rounds.observations[:, :, 0] == 1.0).all()
+    still = kh.MissingWorld(WORLD, share=0.3, fill=fill).rounds(40, 5).observations
+    if fill in ("predict", "mean"):  # wherever zero is, but for the first few
+        np.testing.assert_allclose(rounds.observations[5:, :, 1:], still[5:] + 7.0, atol=1e-9)
+
+
 def test_a_recipe_of_worlds_with_gaps() -> None:
     recipe = kh.RandomLinearWorld(n_arms=3, context_dim=2, observation_dim=4)
     gaps = kh.RandomMissingWorld(recipe, share=0.3, fill="zero")
@@ -593,6 +655,7 @@ def test_a_recipe_of_worlds_with_gaps() -> None:
         ({"world": "w"}, "must be a World"),
         ({"share": 1.5}, "share must be at least 0 and at most 1"),
         ({"fill": "guess"}, "fill must be one of predict, mean, zero, drop"),
+        ({"centre": np.inf}, "centre must be"),
     ],
 )
 def test_nonsense(settings: dict[str, Any], message: str) -> None:

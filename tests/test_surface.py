@@ -19,6 +19,7 @@ PUBLIC = [
     "DatasetWorld",
     "Decision",
     "Decisions",
+    "Effects",
     "EpsilonGreedy",
     "FileError",
     "Greedy",

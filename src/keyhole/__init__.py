@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from keyhole import theory
-from keyhole.bandit import Bandit, Decision, Decisions
+from keyhole.bandit import Bandit, Decision, Decisions, Effects
 from keyhole.choice import choice_probabilities
 from keyhole.errors import (
     DataUnavailable,
@@ -53,6 +53,7 @@ __all__ = [
     "DatasetWorld",
     "Decision",
     "Decisions",
+    "Effects",
     "EpsilonGreedy",
     "FileError",
     "Greedy",

@@ -2,5 +2,6 @@
 
 from keyhole.bandit.bandit import Bandit
 from keyhole.bandit.decision import Decision, Decisions
+from keyhole.bandit.features import Effects
 
-__all__ = ["Bandit", "Decision", "Decisions"]
+__all__ = ["Bandit", "Decision", "Decisions", "Effects"]

@@ -13,12 +13,12 @@ from keyhole import checks, kernels, seeds
 from keyhole.bandit import records, storage
 from keyhole.bandit.arms import Arm, Arms
 from keyhole.bandit.decision import Decision, Decisions
-from keyhole.bandit.features import Features, Reward
+from keyhole.bandit.features import Effects, Features, Reward
+from keyhole.bandit.learned import Learned
 from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue
 from keyhole.files import Path
 from keyhole.kernels import Floats
-from keyhole.moments import Moments
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 
@@ -76,36 +76,42 @@ class Bandit:
         self.policy = policy
         self.dim = checks.whole("dim", dim)
         self.probabilities = bool(probabilities)
-        self._arms = Arms(names, shared=shared)
-        self._features = Features(
-            self.dim, intercept=intercept, standardize=standardize, missing=missing
-        )
-        # Rewards that came before the units were settled wait here for them.
-        self._waiting: list[Reward] = []
-        self.posterior = Posterior(
-            n_parameters=1 if shared else len(self.arms),
-            dim=self._features.width,
-            prior_precision=policy.prior_precision,
-        )
+        features = Features(self.dim, intercept=intercept, standardize=standardize, missing=missing)
+        self._learned = Learned(Arms(names, shared=shared), features, policy.prior_precision)
         self._rule = policy.rule.plain()
         self._rng = np.random.Generator(np.random.PCG64(seeds.root(seed)))
         # Room for two P y. The last decision, which of them is its own, and its arm's rewards then:
         # if they are as many when its reward comes, P y need not be computed again.
-        self._products = np.empty((2, self._features.width))
+        self._products = np.empty((2, features.width))
         self._last: tuple[Decision | None, int, float] = None, 0, NEVER
 
     @property
     def arms(self) -> tuple[Arm, ...]:
         """The names of the arms."""
-        return self._arms.names
+        return self._learned.arms.names
+
+    @property
+    def posterior(self) -> Posterior:
+        """What has been learned, as sums."""
+        return self._learned.posterior
 
     @property
     def counts(self) -> dict[Arm, int]:
         """How many rewards the parameter of each arm has learned from ("shared": one for all)."""
-        learned = self.posterior.count
-        for arm, _, _ in self._waiting:
-            learned[self._arms.parameter(arm)] += 1
-        return dict(zip(self.arms, learned[self._arms.owner].tolist(), strict=True))
+        return self._learned.counts
+
+    @property
+    def effects(self) -> dict[Arm, Effects]:
+        """What each arm was learned to be worth, by the features' own units, and how surely.
+
+        >>> import keyhole as kh
+        >>> bandit = kh.Bandit(kh.Greedy(), arms=["A"], dim=1, seed=1, intercept=True)
+        >>> for metres in range(100):
+        ...     bandit.learn(bandit.choose([metres]), reward=20.0 + 3.0 * metres)
+        >>> bandit.effects["A"].estimate.round(1).tolist()
+        [19.2, 3.0]
+        """
+        return self._learned.effects
 
     # -- choosing ---------------------------------------------------------------------------------
 
@@ -114,11 +120,11 @@ class Bandit:
 
         among: the arms available this time; rows of y are then theirs, in that order.
         """
-        arms = self._arms if among is None else self._arms.among(among)
+        arms = self._learned.arms if among is None else self._learned.arms.among(among)
         owner = arms.owner
         rows = design = self._observed(y, owner.size)
         rule = self._rule
-        if not self._features.is_plain:
+        if not self._learned.features.is_plain:
             rows, design, rule = self._prepared(rows, add=True)
         z = self._normals(owner.size)
         coin, tie = self._rng.random(), self._rng.random()
@@ -150,9 +156,9 @@ class Bandit:
 
         y: (n, dim), one row for all arms of a round, or (n, n_arms, dim), a row for each arm.
         """
-        arms = self._arms if among is None else self._arms.among(among)
+        arms = self._learned.arms if among is None else self._learned.arms.among(among)
         owner = arms.owner
-        rounds = self._features.numbers(y)
+        rounds = self._learned.features.numbers(y)
         n, n_arms, dim = len(rounds) if rounds.ndim else 0, owner.size, self.dim
         if rounds.shape not in ((n, dim), (n, n_arms, dim)):
             raise InvalidValue(
@@ -176,7 +182,7 @@ class Bandit:
         self, y: ArrayLike, *, among: Iterable[Arm] | None = None
     ) -> dict[Arm, float]:
         """The exact probability of each arm being chosen at y, now; nothing is drawn."""
-        arms = self._arms if among is None else self._arms.among(among)
+        arms = self._learned.arms if among is None else self._learned.arms.among(among)
         owner = arms.owner
         rows = self._observed(y, owner.size)
         _, design, rule = self._prepared(rows, add=False)
@@ -197,19 +203,19 @@ class Bandit:
             raise InvalidValue(
                 f"this decision's observation has shape {y.shape}, not ({self.dim},)"
             )
-        if decision.has_gaps and self._features.missing is None:
+        if decision.has_gaps and self._learned.features.missing is None:
             raise InvalidValue("this decision's observation has gaps, which need missing='predict'")
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             yes_or_no = isinstance(reward, bool | np.bool_)
             reward = checks.number("reward", float(reward) if yes_or_no else reward)
-        parameter = self._arms.parameter(decision.arm)
-        if not self._features.is_plain:
-            if not self._features.is_settled:
-                self._waiting.append(Reward(decision.arm, y, reward))
+        parameter = self._learned.arms.parameter(decision.arm)
+        if not self._learned.features.is_plain:
+            if not self._learned.features.is_settled:
+                self._learned.waiting.append(Reward(decision.arm, y, reward))
                 return
-            y = self._features.design(y)
+            y = self._learned.features.design(y)
         last, kept, n = self._last
-        if decision is not last or not self._features.is_plain:
+        if decision is not last or not self._learned.features.is_plain:
             n = NEVER
         state: tuple[Any, ...] = self.posterior.state
         kernels.learn(parameter, y, reward, self._products[kept], n, *state)
@@ -223,7 +229,7 @@ class Bandit:
             listed = list(decisions) if isinstance(decisions, Iterable) else [decisions]
             if strange := [each for each in listed if not isinstance(each, Decision)]:
                 raise InvalidValue(f"learn_many takes Decisions, got {strange[0]!r}")
-            if self._features.missing is None and any(each.has_gaps for each in listed):
+            if self._learned.features.missing is None and any(each.has_gaps for each in listed):
                 raise InvalidValue("an observation has gaps, which need missing='predict'")
             if shapes := {each.observation.shape for each in listed} - {(self.dim,)}:
                 raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({self.dim},)")
@@ -234,11 +240,7 @@ class Bandit:
             raise InvalidValue(
                 f"{len(arms)} decisions need as many rewards, got an array of shape {given.shape}"
             )
-        parameters = np.array([self._arms.parameter(arm) for arm in arms], dtype=np.int64)
-        if self._features.is_settled:
-            self.posterior.learn_many(parameters, self._features.design(y), given)
-        else:
-            self._waiting += map(Reward, arms, y, given.tolist())
+        self._learned.add(arms, y, given)
 
     def observe(self, y: ArrayLike) -> None:
         """Take note of observations, (n, dim) or one, that no decision is wanted for.
@@ -246,10 +248,10 @@ class Bandit:
         Units and predictions of missing entries follow from all that was observed: with a table of
         earlier observations they are there from the first decision on.
         """
-        rows = self._features.numbers(y)
+        rows = self._learned.features.numbers(y)
         if rows.shape[-1:] != (self.dim,):
             raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
-        self._see(rows.reshape(-1, self.dim))
+        self._learned.see(rows.reshape(-1, self.dim))
 
     def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:
         """Add what another bandit has learned apart from this one; arms are matched by name.
@@ -265,53 +267,25 @@ class Bandit:
                     "only bandits of the same policy and dim can be merged, "
                     f"got {self.policy} of {self.dim} and {each.policy} of {each.dim}"
                 )
-            if each is not None and each._features.options != self._features.options:
+            if (
+                each is not None
+                and each._learned.features.options != self._learned.features.options
+            ):
                 raise InvalidValue(
                     "only bandits that treat features alike can be merged, "
-                    f"got {self._features.options} and {each._features.options}"
+                    f"got {self._learned.features.options} and {each._learned.features.options}"
                 )
-        if base is not None and not set(base.arms) <= set(self.arms) & set(other.arms):
-            raise InvalidValue("every arm of the base must be an arm of both bandits")
-        new = [arm for arm in other.arms if arm not in self._arms]
-        arms = self._arms.plus(new) if new else self._arms
-        features = self._features.copy()
-        features.take_units_of(other._features)
-        known = Moments.empty(self.dim) if base is None else base._features.moments
-        features.moments.merge(other._features.moments, known)
-        waiting: list[Reward] = []
-        if features.is_settled:
-            posterior = self._told_in(features, arms)
-            posterior.merge(
-                other._told_in(features, arms),
-                base=None if base is None else base._told_in(features, arms),
-            )
-        else:
-            posterior = self._aligned(arms)
-            already = [] if base is None else base._waiting
-            for each in (self, other):
-                if not each._began_with(already):
-                    raise InvalidValue("both bandits must have learned all that their base has")
-            waiting = self._waiting + other._waiting[len(already) :]
-        self.posterior, self._arms = posterior, arms
-        self._features, self._waiting = features, waiting
-        self._see(np.empty((0, self.dim)))
+        self._learned.merge(other._learned, None if base is None else base._learned)
 
     # -- arms -------------------------------------------------------------------------------------
 
     def add_arms(self, arms: Iterable[Arm]) -> None:
         """Add arms of which nothing is known yet."""
-        wider = self._arms.plus(arms)
-        self.posterior, self._arms = self._aligned(wider), wider
+        self._learned.add_arms(arms)
 
     def remove_arms(self, arms: Iterable[Arm]) -> None:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
-        gone = self._arms.among(arms)
-        fewer = Arms((arm for arm in self.arms if arm not in gone), shared=self._arms.shared)
-        self.posterior, self._arms = self._aligned(fewer), fewer
-        if fewer.shared:
-            self._waiting = [reward._replace(arm=fewer.names[0]) for reward in self._waiting]
-        else:
-            self._waiting = [reward for reward in self._waiting if reward.arm in fewer]
+        self._learned.remove_arms(arms)
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -320,16 +294,17 @@ class Bandit:
 
         The file takes its place in one step: after a crash in the middle, the old one is there.
         """
+        features, waiting = self._learned.features, self._learned.waiting
         header = {
             "policy": records.policy_record(self.policy),
             "arms": list(self.arms),
             "probabilities": self.probabilities,
             "random": self._rng.bit_generator.state,
             "dim": self.dim,
-            "features": self._features.options,
-            "waiting": [reward.arm for reward in self._waiting],
+            "features": features.options,
+            "waiting": [reward.arm for reward in waiting],
         }
-        arrays = records.feature_arrays(self._features, self._waiting)
+        arrays = records.feature_arrays(features, waiting)
         storage.write(path, header, {**self.posterior.state._asdict(), **arrays})
 
     @classmethod
@@ -347,13 +322,14 @@ class Bandit:
             probabilities=saved.probabilities,
             **saved.features.options,
         )
-        bandit._features, bandit._waiting = saved.features, saved.waiting
-        bandit.posterior.state = saved.state
+        learned = bandit._learned
+        learned.features, learned.waiting = saved.features, saved.waiting
+        learned.posterior.state = saved.state
         bandit._rng.bit_generator.state = saved.random
         return bandit
 
     def __repr__(self) -> str:
-        learned = int(self.posterior.count.sum()) + len(self._waiting)
+        learned = int(self.posterior.count.sum()) + len(self._learned.waiting)
         size = f"{len(self.arms)} arms, dim={self.dim}, {learned} rewards learned"
         return f"Bandit({self.policy}, {size})"
 
@@ -361,8 +337,12 @@ class Bandit:
 
     def _observed(self, y: ArrayLike, n_arms: int) -> Floats:
         """y as our own array of (1, dim) or (n_arms, dim), every number usable."""
-        plain = type(y) is np.ndarray and y.dtype == np.float64 and self._features.missing is None
-        rows = np.array(y if plain else self._features.numbers(y), order="C", ndmin=2)
+        plain = (
+            type(y) is np.ndarray
+            and y.dtype == np.float64
+            and self._learned.features.missing is None
+        )
+        rows = np.array(y if plain else self._learned.features.numbers(y), order="C", ndmin=2)
         shape, dim = rows.shape, self.dim
         if shape != (1, dim) and shape != (n_arms, dim):
             raise InvalidValue(
@@ -379,7 +359,7 @@ class Bandit:
         Gaps are filled by what was seen before; then `add` says whether these rows count as seen.
         Before the units are settled, nothing is known of any arm, and one is picked uniformly.
         """
-        features = self._features
+        features = self._learned.features
         flat = rows.reshape(-1, self.dim)
         filled = features.filled(flat).reshape(rows.shape)
         rule = self._rule
@@ -389,41 +369,5 @@ class Bandit:
             design = np.zeros((*rows.shape[:-1], features.width))
             rule = kernels.Rule(epsilon=1.0)
         if add:
-            self._see(flat)
+            self._learned.see(flat)
         return filled, design, rule
-
-    def _see(self, rows: Floats) -> None:
-        self._features.see(rows)
-        self._absorb_waiting()
-
-    def _began_with(self, rewards: list[Reward]) -> bool:
-        """Whether these are the first that wait here."""
-        mine = self._waiting[: len(rewards)]
-        return len(mine) == len(rewards) and all(
-            (a.arm, a.reward) == (b.arm, b.reward)
-            and np.array_equal(a.observation, b.observation, equal_nan=True)
-            for a, b in zip(mine, rewards, strict=True)
-        )
-
-    def _absorb_waiting(self) -> None:
-        if self._waiting and self._features.is_settled:
-            waiting, self._waiting = self._waiting, []
-            self._features.teach(self.posterior, self._arms, waiting)
-
-    def _told_in(self, features: Features, arms: Arms) -> Posterior:
-        """A copy of all that was learned, in the units of `features` and for these arms."""
-        posterior = self._aligned(arms)
-        posterior.change_units(features.from_units_of(self._features))
-        features.teach(posterior, arms, self._waiting)
-        return posterior
-
-    def _aligned(self, arms: Arms) -> Posterior:
-        """A copy of the posterior with the parameters of `arms`, in their order."""
-        posterior = self.posterior.copy()
-        if not arms.shared:
-            unknown = [arm for arm in arms.names if arm not in self._arms]
-            if unknown:
-                posterior.extend(len(unknown))
-            place = {arm: i for i, arm in enumerate((*self.arms, *unknown))}
-            posterior.keep([place[arm] for arm in arms.names])
-        return posterior

@@ -54,6 +54,17 @@ class Units(NamedTuple):
         return enough & ~self.known
 
 
+class Effects(NamedTuple):
+    """What an arm's reward is made of: the constant, if there is one, then a number a feature.
+
+    estimate: what one more of the feature adds, in its own units. error: the posterior's standard
+    deviation of that, at the noise learned from the rewards; infinite where nothing is known yet.
+    """
+
+    estimate: Floats
+    error: Floats
+
+
 class Features:
     """What a bandit does to observations before its posterior sees them.
 
@@ -173,6 +184,21 @@ class Features:
         result = np.diag(np.concatenate([[1.0], change]))
         moved = theirs.centre - own.centre
         result[1:, 0] = np.divide(moved, own.scale, out=np.zeros(self.dim), where=both)
+        return result
+
+    def own_units(self) -> Floats:
+        """M with which M mean says what one more of each feature, as it comes, adds to a reward.
+
+        The constant comes first, where there is one. A feature without a unit has no row but zeros.
+        """
+        if self.units is None:
+            return np.eye(self.width)
+        one = np.ones(self.dim)
+        per = np.divide(one, self.units.scale, out=np.zeros(self.dim), where=self.units.known)
+        if not self.intercept:
+            return np.diag(per)
+        result = np.diag(np.concatenate([[1.0], per]))
+        result[0, 1:] = -self.units.centre * per
         return result
 
     def take_units_of(self, other: Features) -> None:

@@ -25,6 +25,9 @@ class MissingWorld(World):
     "mean": their mean. "zero": 0. "drop": an observation with a gap is not used at all; it becomes
     0, which tells arms nothing of each other. Values, and so regret, are of the whole observation.
 
+    centre: added to every entry before any is hidden, as real features are seldom about zero. A
+    constant, which is never hidden, then comes before them: `dim` is larger by one.
+
     >>> import keyhole as kh
     >>> whole = kh.LinearWorld.random(n_arms=3, context_dim=2, observation_dim=6, seed=1)
     >>> kh.MissingWorld(whole, share=0.3).dim
@@ -34,11 +37,12 @@ class MissingWorld(World):
     world: World
     share: float
     fill: Fill = "predict"
+    centre: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.world, World):
             raise InvalidValue(f"world must be a World, got {type(self.world).__name__}")
-        _check(self.share, self.fill)
+        _check(self.share, self.fill, self.centre)
 
     @property
     def n_arms(self) -> int:
@@ -48,12 +52,15 @@ class MissingWorld(World):
     @property
     def dim(self) -> int:
         """The length of an observation."""
-        return self.world.dim
+        return self.world.dim + (self.centre != 0.0)
 
     @property
     def eta(self) -> Floats:
         """The parameter of the best linear prediction from whole observations."""
-        return self.world.eta
+        eta = self.world.eta
+        if self.centre == 0.0:
+            return eta
+        return np.column_stack([-self.centre * eta.sum(axis=1), eta])
 
     @property
     def noise_scale(self) -> float:
@@ -69,10 +76,11 @@ class MissingWorld(World):
         """The next n rounds of some streams, or the first n of a seed."""
         source = streams(seed)
         made = self.world.rounds(n, source)
-        y = made.observations.copy()
+        y = made.observations + self.centre
         y[source["missing"].random(y.shape) < self.share] = np.nan
+        used = np.ones((*y.shape[:2], 1))
         # What was seen in earlier blocks of these streams.
-        seen: Moments = source.kept.setdefault(self, Moments.empty(self.dim))
+        seen: Moments = source.kept.setdefault(self, Moments.empty(self.world.dim))
         if self.fill == "predict":
             seen.fill_rounds(y)
             np.nan_to_num(y, copy=False, nan=0.0)  # what was never seen
@@ -81,12 +89,15 @@ class MissingWorld(World):
         elif self.fill == "zero":
             np.nan_to_num(y, copy=False, nan=0.0)
         else:
-            y[np.isnan(y).any(axis=2)] = 0.0
+            dropped = np.isnan(y).any(axis=2)
+            y[dropped], used[dropped] = 0.0, 0.0
+        if self.centre != 0.0:
+            y = np.concatenate([used, y], axis=2)
         return replace(made, observations=y)
 
     def describe(self) -> dict[str, Any]:
         """The world's, and what is hidden of it."""
-        return _described(self.world, "MissingWorld", self.share, self.fill)
+        return _described(self, self.world)
 
 
 @dataclass(frozen=True)
@@ -102,13 +113,14 @@ class RandomMissingWorld:
     recipe: Any
     share: float
     fill: Fill = "predict"
+    centre: float = 0.0
 
     def __post_init__(self) -> None:
         if not hasattr(self.recipe, "draw"):
             raise InvalidValue(
                 f"recipe must be one that worlds are drawn from, got {type(self.recipe).__name__}"
             )
-        _check(self.share, self.fill)
+        _check(self.share, self.fill, self.centre)
 
     @property
     def n_arms(self) -> int:
@@ -118,30 +130,33 @@ class RandomMissingWorld:
     @property
     def dim(self) -> int:
         """The length of an observation in every world of it."""
-        return int(self.recipe.dim)
+        return int(self.recipe.dim) + (self.centre != 0.0)
 
     def draw(self, seed: Seed | Streams = None) -> MissingWorld:
         """One world."""
-        return MissingWorld(self.recipe.draw(seed), share=self.share, fill=self.fill)
+        return MissingWorld(self.recipe.draw(seed), self.share, self.fill, self.centre)
 
     def describe(self) -> dict[str, Any]:
         """The recipe's, and what is hidden."""
-        return _described(self.recipe, "RandomMissingWorld", self.share, self.fill)
+        return _described(self, self.recipe)
 
 
-def _check(share: float, fill: str) -> None:
+def _check(share: float, fill: str, centre: float) -> None:
     checks.number("share", share, least=0.0, most=1.0)
+    checks.number("centre", centre)
     if fill not in get_args(Fill):
         raise InvalidValue(f"fill must be one of {', '.join(get_args(Fill))}, got {fill!r}")
 
 
-def _described(source: Any, kind: str, share: float, fill: str) -> dict[str, Any]:
+def _described(gaps: MissingWorld | RandomMissingWorld, source: Any) -> dict[str, Any]:
     inner = source.describe()
     return {
         **inner,
-        "kind": f"{kind} of {inner['kind']}",
-        "missing_share": share,
-        "missing_fill": fill,
+        "kind": f"{type(gaps).__name__} of {inner['kind']}",
+        "dim": gaps.dim,
+        "missing_share": gaps.share,
+        "missing_fill": gaps.fill,
+        "centre": gaps.centre,
     }
 
 
