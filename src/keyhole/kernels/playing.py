@@ -58,13 +58,15 @@ def play_rounds(
     rule: Rule,
     owner: Ints,
     block: Block,
+    low: int,
+    high: int,
     prune: bool,
     chosen: Ints,
     scratch: Scratch,
 ) -> None:
-    """Play every round of a block; what matrices have yet to be told stays in `scratch.late`."""
+    """Play some rounds of a block; what matrices have yet to be told stays in `scratch.late`."""
     law, w, late = scratch.law, scratch.w, scratch.late
-    for t in range(chosen.size):
+    for t in range(low, high):
         y, z = block.observations[t], block.z[t]
         coin, tie = block.uniforms[t, 0], block.uniforms[t, 1]
         greedy = rule.diversity > 0.0 and is_diverse(state, rule)
@@ -91,7 +93,7 @@ def scratch_for(state: State, rule: Rule, owner: Ints) -> Scratch:
 def play(state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints) -> None:
     """Play every round of a block, moving `state` along and writing the arms into `chosen`."""
     scratch = scratch_for(state, rule, owner)
-    play_rounds(state, rule, owner, block, prune, chosen, scratch)
+    play_rounds(state, rule, owner, block, 0, chosen.size, prune, chosen, scratch)
     for i in range(scratch.late.n.size):
         catch_up(state, scratch.late, i)
 
@@ -107,12 +109,12 @@ def cost(best: float, value: float) -> float:
 
 
 @loop
-def judge(chosen: Ints, truth: Truth, record: Record) -> None:
-    """Add up what the choices of some rounds cost."""
+def judge(chosen: Ints, truth: Truth, low: int, high: int, record: Record) -> None:
+    """Add up what the choices of some rounds of a block cost."""
     values, latent, labels = truth.values, truth.latent, truth.labels
     regret, latent_regret, optimal = record.sums[0], record.sums[1], record.sums[2]
     # Which arm is best is anybody's guess, and branches would guess wrong.
-    for t in range(chosen.size):
+    for t in range(low, high):
         k, best, best_latent = chosen[t], values[t, 0], latent[t, 0]
         for i in range(1, values.shape[1]):
             best = values[t, i] if values[t, i] > best else best
@@ -122,7 +124,7 @@ def judge(chosen: Ints, truth: Truth, record: Record) -> None:
         optimal += values[t, k] == best
         record.counts[k] += 1.0
     record.sums[0], record.sums[1], record.sums[2] = regret, latent_regret, optimal
-    for t in range(labels.size):
+    for t in range(low, high if labels.size > 0 else low):
         record.sums[3] += chosen[t] == labels[t]
         record.sums[4] += np.argmax(values[t]) == labels[t]
 
@@ -151,17 +153,8 @@ def trial(
     while low < n:
         noted = c < record.checkpoints.size and record.checkpoints[c] <= start + n
         high = record.checkpoints[c] - start if noted else n
-        piece = Block(
-            block.observations[low:high],
-            block.rewards[low:high],
-            block.z[low:high],
-            block.uniforms[low:high],
-        )
-        play_rounds(state, rule, owner, piece, True, chosen[low:high], scratch)
-        known = Truth(
-            truth.values[low:high], truth.latent[low:high], truth.labels[low:high], truth.eta
-        )
-        judge(chosen[low:high], known, record)
+        play_rounds(state, rule, owner, block, low, high, True, chosen, scratch)
+        judge(chosen, truth, low, high, record)
         if noted:
             note(state, owner, truth.eta, record, c)
             c += 1
