@@ -263,7 +263,9 @@ def test_what_a_person_sees() -> None:
     assert repr(bandit.choose_many(np.ones((4, 3)), among=[1])) == "Decisions(4 of arms [1])"
 
 
-@pytest.mark.parametrize("between", ["nothing", "a reward", "a decision", "other arms", "a merge"])
+@pytest.mark.parametrize(
+    "between", ["nothing", "a reward", "a decision", "other arms", "the same arm", "a merge"]
+)
 @pytest.mark.parametrize("n_rewards", [0, 30])
 def test_a_reward_counts_alike_whatever_came_in_between(between: str, n_rewards: int) -> None:
     """What the choice computed serves the update, unless it is no longer true."""
@@ -288,6 +290,12 @@ def test_a_reward_counts_alike_whatever_came_in_between(between: str, n_rewards:
         elif between == "other arms":
             each.remove_arms([arm for arm in each.arms if arm != decision.arm])
             each.add_arms(["c"])
+        elif between == "the same arm":  # gone, and back with as many rewards, but others
+            n = each.counts[decision.arm]
+            each.remove_arms([decision.arm])
+            each.add_arms([decision.arm])
+            one = kh.Decision(arm=decision.arm, observation=[1.0, 0.5, -1.0])
+            each.learn_many([one] * n, np.ones(n))
         elif between == "a merge":
             more = kh.Bandit(each.policy, arms=["a", "b"], dim=3, seed=5)
             more.learn(kh.Decision(arm=decision.arm, observation=[1.0, 0.0, 2.0]), 1.0)
@@ -295,6 +303,34 @@ def test_a_reward_counts_alike_whatever_came_in_between(between: str, n_rewards:
         each.learn(learned, 1.5)
     np.testing.assert_allclose(bandit.posterior.mean, other.posterior.mean, rtol=1e-12)
     np.testing.assert_allclose(bandit.posterior.covariance, other.posterior.covariance, rtol=1e-12)
+    expected = np.linalg.inv(bandit.posterior.precision)
+    np.testing.assert_allclose(bandit.posterior.covariance, expected, atol=1e-12)
+
+
+def test_what_the_choice_computed_is_used() -> None:
+    """The control to the test above: with another P y in its place, P comes out wrong."""
+    bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=2, dim=2, seed=1)
+    decision = bandit.choose([1.0, 2.0])
+    bandit._products *= 1.1
+    bandit.learn(decision, 1.0)
+    assert not np.allclose(
+        bandit.posterior.covariance, np.linalg.inv(bandit.posterior.precision), atol=1e-3
+    )
+
+
+def test_an_interrupted_choice_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C after the kernel has written: the decision before must not be taken for that one."""
+    bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=2, dim=2, seed=1)
+    decision = bandit.choose([1.0, 2.0])
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kh.Decision, "made", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            bandit.choose([-5.0, 3.0])
+    bandit.learn(decision, 1.0)
     expected = np.linalg.inv(bandit.posterior.precision)
     np.testing.assert_allclose(bandit.posterior.covariance, expected, atol=1e-12)
 

@@ -169,7 +169,7 @@ def test_features_far_from_zero_lose_no_digits(offset: float) -> None:
     bandit.observe(z + offset)
     filled = bandit.choose([offset + 1.0, np.nan]).observation[1] - offset
     assert filled == pytest.approx(1.0, abs=0.02)
-    units = bandit._learned.features.units
+    units = bandit._features.units
     assert units is not None
     np.testing.assert_allclose(units.scale, z[:].std(axis=0), rtol=1e-5)
 
@@ -178,7 +178,7 @@ def test_masked_entries_and_none_are_gaps_and_nothing_else_is() -> None:
     bandit = made(missing="predict")
     bandit.observe(observations(50))
     masked = np.ma.array([1.0, 999.0, 2.0, 3.0], mask=[False, True, False, False])
-    expected = bandit._learned.features.filled(np.array([[1.0, np.nan, 2.0, 3.0]]))[0]
+    expected = bandit._features.filled(np.array([[1.0, np.nan, 2.0, 3.0]]))[0]
     np.testing.assert_allclose(bandit.choose(masked).observation, expected)
     whole = np.ma.array([1, 999, 2, 3], mask=[False, True, False, False])
     assert np.isfinite(bandit.choose(whole).observation).all()
@@ -199,10 +199,10 @@ def test_asking_for_probabilities_leaves_no_trace() -> None:
     bandit = made(missing="predict", standardize=True)
     for y in with_gaps(observations(60), 0.2):
         bandit.learn(bandit.choose(y), 1.0)
-    seen = bandit._learned.features.moments.pairs.copy()
+    seen = bandit._features.moments.pairs.copy()
     chances = bandit.choice_probabilities([np.nan, 1.0, 2.0, 3.0])
     assert sum(chances.values()) == pytest.approx(1.0)
-    assert (bandit._learned.features.moments.pairs == seen).all()
+    assert (bandit._features.moments.pairs == seen).all()
 
 
 def test_many_at_once() -> None:
@@ -305,7 +305,7 @@ def test_a_feature_that_comes_late_has_its_own_unit() -> None:
     options: dict[str, Any] = {"missing": "predict", "standardize": True, "intercept": True}
     metres, other = made(**options), made(**options)
     assert play(metres, ys) == play(other, ys, np.array([1.0, 1.0, 1e4, 1.0]))
-    units = metres._learned.features.units
+    units = metres._features.units
     assert units is not None
     assert units.known.all()
 
@@ -329,7 +329,7 @@ def test_rewards_that_waited_are_told_of_features_with_a_few_gaps() -> None:
     for t, y in enumerate(ys):
         fresh.choose(y)
         fresh.learn(kh.Decision(arm=t % 3, observation=ys[0]), 1.0)
-    units = fresh._learned.features.units
+    units = fresh._features.units
     assert units is not None
     assert units.known.all()
 
@@ -416,11 +416,11 @@ def test_merged_bandits_know_what_both_learned(one: int, two: int) -> None:
     a, b = observations(one, seed=11), 2.0 * observations(two, seed=12) + 1.0
     learned(first, a)
     learned(second, b)
-    units = first._learned.features.units or second._learned.features.units
+    units = first._features.units or second._features.units
     first.merge(second)
-    units = units or first._learned.features.units
+    units = units or first._features.units
     both = np.vstack([a, b])
-    np.testing.assert_allclose(first._learned.features.moments.mean, both.mean(axis=0))
+    np.testing.assert_allclose(first._features.moments.mean, both.mean(axis=0))
     assert sum(first.counts.values()) == one + two
     if units is None:
         assert one + two < SETTLED
@@ -448,7 +448,7 @@ def test_merged_from_a_common_base(tmp_path: Path, shared: int) -> None:
     learned(two, observations(60, seed=22))
     one.merge(two, base=base)
     assert sum(one.counts.values()) == shared + 120
-    assert one._learned.features.moments.seen.max() == shared + 120
+    assert one._features.moments.seen.max() == shared + 120
 
 
 def test_a_base_that_is_not_one_is_refused() -> None:
@@ -475,7 +475,7 @@ def test_merging_takes_over_units_that_only_the_other_knows() -> None:
         blind.learn(decision, float(t % 3))
     learned(sighted, ys)
     blind.merge(sighted)
-    units = blind._learned.features.units
+    units = blind._features.units
     assert units is not None
     assert units.known.all()
     assert sum(blind.counts.values()) == 160
@@ -516,7 +516,7 @@ def test_effects_are_in_the_features_own_units(intercept: bool, standardize: boo
     for y in rng.normal([5.0, -2.0, 0.0, 1.0], [10.0, 0.1, 1.0, 3.0], size=(200, 4)):
         bandit.learn(bandit.choose(y), float(y @ [0.1, 3.0, 1.0, 0.0] + rng.standard_normal()))
     y = rng.standard_normal((6, 4))
-    design = bandit._learned.features.design(y)
+    design = bandit._features.design(y)
     mean, _ = bandit.posterior.predict(np.arange(3), design)
     noise = bandit.posterior.noise_scale()
     for i, arm in enumerate(bandit.arms):
@@ -525,14 +525,12 @@ def test_effects_are_in_the_features_own_units(intercept: bool, standardize: boo
         constant = estimate[0] if intercept else 0.0
         np.testing.assert_allclose(constant + y @ estimate[-4:], mean[:, i], atol=1e-10)
         # One more of a feature, as a design: what it adds has this width.
-        step = bandit._learned.features.design(np.eye(4)) - bandit._learned.features.design(
-            np.zeros((4, 4))
-        )
+        step = bandit._features.design(np.eye(4)) - bandit._features.design(np.zeros((4, 4)))
         _, widths = bandit.posterior.predict(np.array([i]), step)
         np.testing.assert_allclose(error[-4:], noise[i] * widths[:, 0], rtol=1e-9)
         if intercept:
             _, widths = bandit.posterior.predict(
-                np.array([i]), bandit._learned.features.design(np.zeros((1, 4)))
+                np.array([i]), bandit._features.design(np.zeros((1, 4)))
             )
             np.testing.assert_allclose(error[0], noise[i] * widths[0, 0], rtol=1e-9)
 
@@ -563,7 +561,7 @@ def test_a_world_fills_gaps_as_a_bandit_does() -> None:
         bandit.choose(np.where(hidden[t], np.nan, whole[t]))
     again = Moments.empty(4)
     again.add(np.where(hidden, np.nan, whole).reshape(-1, 4))
-    for mine, expected in zip(bandit._learned.features.moments, again, strict=True):
+    for mine, expected in zip(bandit._features.moments, again, strict=True):
         np.testing.assert_allclose(mine, expected, atol=1e-12)
     last = np.where(hidden[49], np.nan, whole[49])
     before = Moments.empty(4)

@@ -158,6 +158,5 @@ def plot(found: dict[str, Any], exact: list[str], folder: Path) -> None:
     axes.grid(axis="y", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right center", frameon=False, fontsize=9)
-    for suffix in ("svg", "png"):
-        figure.savefig(folder / f"benchmarks.{suffix}", dpi=150)
+    figure.savefig(folder / "benchmarks.svg")
     plt.close(figure)

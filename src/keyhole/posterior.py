@@ -199,6 +199,7 @@ class Posterior:
         if np.array_equal(matrix, np.eye(self.dim)):
             return
         prior = self.prior_precision * np.eye(self.dim)
+        # Below the diagonal is P, which is computed anew.
         self.state.precision[:] = np.triu(prior + matrix @ (self.precision - prior) @ matrix.T)
         self.state.moment[:] = self.state.moment @ matrix.T
         self._settle()

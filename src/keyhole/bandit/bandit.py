@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,7 @@ from keyhole.bandit.learned import Learned
 from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue
 from keyhole.files import Path
-from keyhole.kernels import Floats
+from keyhole.kernels import Floats, State
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 
@@ -26,8 +26,21 @@ from keyhole.posterior import Posterior
 NEVER = -1.0
 # As many normals cost as much to draw one way as the other.
 FEW = 64
-# From so many arms on, means are predicted by BLAS, on all cores.
+# From so many arms on, means are predicted by BLAS, on all cores; how many those are may change
+# their last bits.
 MANY = 4096
+
+
+class Last(NamedTuple):
+    """The last decision, and P y of its arm when it had n rewards.
+
+    If they are as many when this decision's reward comes, P y need not be computed again.
+    """
+
+    decision: Decision
+    state: State
+    n: float
+    product: Floats
 
 
 class Bandit:
@@ -80,15 +93,18 @@ class Bandit:
         self._learned = Learned(Arms(names, shared=shared), features, policy.prior_precision)
         self._rule = policy.rule.plain()
         self._rng = np.random.Generator(np.random.PCG64(seeds.root(seed)))
-        # Room for two P y. The last decision, which of them is its own, and its arm's rewards then:
-        # if they are as many when its reward comes, P y need not be computed again.
+        # Room for two P y, and which is whose.
         self._products = np.empty((2, features.width))
-        self._last: tuple[Decision | None, int, float] = None, 0, NEVER
+        self._last: Last | None = None
 
     @property
     def arms(self) -> tuple[Arm, ...]:
         """The names of the arms."""
         return self._learned.arms.names
+
+    @property
+    def _features(self) -> Features:
+        return self._learned.features
 
     @property
     def posterior(self) -> Posterior:
@@ -102,7 +118,7 @@ class Bandit:
 
     @property
     def effects(self) -> dict[Arm, Effects]:
-        """What each arm was learned to be worth, by the features' own units, and how surely.
+        """What each arm's reward was learned to be made of, in the features' own units.
 
         >>> import keyhole as kh
         >>> bandit = kh.Bandit(kh.Greedy(), arms=["A"], dim=1, seed=1, intercept=True)
@@ -124,22 +140,24 @@ class Bandit:
         owner = arms.owner
         rows = design = self._observed(y, owner.size)
         rule = self._rule
-        if not self._learned.features.is_plain:
+        if not self._features.is_plain:
             rows, design, rule = self._prepared(rows, add=True)
         z = self._normals(owner.size)
         coin, tie = self._rng.random(), self._rng.random()
-        law, w = np.empty((3, owner.size)), self._products
+        law, w, state = np.empty((3, owner.size)), self._products, self.posterior.state
         predicted = owner.size > MANY and among is None and len(rows) == 1 and not arms.shared
         if predicted:
-            np.matmul(self.posterior.state.mean, design[0], out=law[0])
-        state: tuple[Any, ...] = self.posterior.state
+            np.matmul(state.mean, design[0], out=law[0])
+        self._last = None  # its P y is about to be written over
         place, kept, n = kernels.choose(
-            owner, design, z, coin, tie, not self.probabilities, predicted, law, w, *rule, *state
-        )
+            owner, design, z, coin, tie, not self.probabilities, predicted, law, w, *rule,
+            *cast(tuple[Any, ...], state),
+        )  # fmt: skip
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None
         decision = Decision.made(arms.names[place], float(law[2, place]), own, chance)
-        self._last = decision, kept, n if kept >= 0 else NEVER
+        if kept >= 0 and self._features.is_plain:
+            self._last = Last(decision, state, n, w[kept])
         return decision
 
     def _normals(self, n: int) -> Floats:
@@ -158,7 +176,7 @@ class Bandit:
         """
         arms = self._learned.arms if among is None else self._learned.arms.among(among)
         owner = arms.owner
-        rounds = self._learned.features.numbers(y)
+        rounds = self._features.numbers(y)
         n, n_arms, dim = len(rounds) if rounds.ndim else 0, owner.size, self.dim
         if rounds.shape not in ((n, dim), (n, n_arms, dim)):
             raise InvalidValue(
@@ -203,23 +221,23 @@ class Bandit:
             raise InvalidValue(
                 f"this decision's observation has shape {y.shape}, not ({self.dim},)"
             )
-        if decision.has_gaps and self._learned.features.missing is None:
+        if decision.has_gaps and self._features.missing is None:
             raise InvalidValue("this decision's observation has gaps, which need missing='predict'")
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             yes_or_no = isinstance(reward, bool | np.bool_)
             reward = checks.number("reward", float(reward) if yes_or_no else reward)
         parameter = self._learned.arms.parameter(decision.arm)
-        if not self._learned.features.is_plain:
-            if not self._learned.features.is_settled:
+        if not self._features.is_plain:
+            if not self._features.is_settled:
                 self._learned.waiting.append(Reward(decision.arm, y, reward))
                 return
-            y = self._learned.features.design(y)
-        last, kept, n = self._last
-        if decision is not last or not self._learned.features.is_plain:
-            n = NEVER
-        state: tuple[Any, ...] = self.posterior.state
-        kernels.learn(parameter, y, reward, self._products[kept], n, *state)
-        self._last = None, 0, NEVER
+            y = self._features.design(y)
+        state, last = self.posterior.state, self._last
+        w, n = self._products[0], NEVER
+        if last is not None and last.decision is decision and last.state is state:
+            w, n = last.product, last.n
+        self._last = None
+        kernels.learn(parameter, y, reward, w, n, *cast(tuple[Any, ...], state))
 
     def learn_many(self, decisions: Iterable[Decision], rewards: ArrayLike) -> None:
         """Learn the rewards of many decisions: all of them, or, if one cannot be used, none."""
@@ -229,7 +247,7 @@ class Bandit:
             listed = list(decisions) if isinstance(decisions, Iterable) else [decisions]
             if strange := [each for each in listed if not isinstance(each, Decision)]:
                 raise InvalidValue(f"learn_many takes Decisions, got {strange[0]!r}")
-            if self._learned.features.missing is None and any(each.has_gaps for each in listed):
+            if self._features.missing is None and any(each.has_gaps for each in listed):
                 raise InvalidValue("an observation has gaps, which need missing='predict'")
             if shapes := {each.observation.shape for each in listed} - {(self.dim,)}:
                 raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({self.dim},)")
@@ -248,7 +266,7 @@ class Bandit:
         Units and predictions of missing entries follow from all that was observed: with a table of
         earlier observations they are there from the first decision on.
         """
-        rows = self._learned.features.numbers(y)
+        rows = self._features.numbers(y)
         if rows.shape[-1:] != (self.dim,):
             raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
         self._learned.see(rows.reshape(-1, self.dim))
@@ -267,13 +285,10 @@ class Bandit:
                     "only bandits of the same policy and dim can be merged, "
                     f"got {self.policy} of {self.dim} and {each.policy} of {each.dim}"
                 )
-            if (
-                each is not None
-                and each._learned.features.options != self._learned.features.options
-            ):
+            if each is not None and each._features.options != self._features.options:
                 raise InvalidValue(
                     "only bandits that treat features alike can be merged, "
-                    f"got {self._learned.features.options} and {each._learned.features.options}"
+                    f"got {self._features.options} and {each._features.options}"
                 )
         self._learned.merge(other._learned, None if base is None else base._learned)
 
@@ -294,7 +309,7 @@ class Bandit:
 
         The file takes its place in one step: after a crash in the middle, the old one is there.
         """
-        features, waiting = self._learned.features, self._learned.waiting
+        features, waiting = self._features, self._learned.waiting
         header = {
             "policy": records.policy_record(self.policy),
             "arms": list(self.arms),
@@ -337,12 +352,8 @@ class Bandit:
 
     def _observed(self, y: ArrayLike, n_arms: int) -> Floats:
         """y as our own array of (1, dim) or (n_arms, dim), every number usable."""
-        plain = (
-            type(y) is np.ndarray
-            and y.dtype == np.float64
-            and self._learned.features.missing is None
-        )
-        rows = np.array(y if plain else self._learned.features.numbers(y), order="C", ndmin=2)
+        plain = type(y) is np.ndarray and y.dtype == np.float64 and self._features.missing is None
+        rows = np.array(y if plain else self._features.numbers(y), order="C", ndmin=2)
         shape, dim = rows.shape, self.dim
         if shape != (1, dim) and shape != (n_arms, dim):
             raise InvalidValue(
@@ -359,7 +370,7 @@ class Bandit:
         Gaps are filled by what was seen before; then `add` says whether these rows count as seen.
         Before the units are settled, nothing is known of any arm, and one is picked uniformly.
         """
-        features = self._learned.features
+        features = self._features
         flat = rows.reshape(-1, self.dim)
         filled = features.filled(flat).reshape(rows.shape)
         rule = self._rule

@@ -58,7 +58,7 @@ class Effects(NamedTuple):
     """What an arm's reward is made of: the constant, if there is one, then a number a feature.
 
     estimate: what one more of the feature adds, in its own units. error: the posterior's standard
-    deviation of that, at the noise learned from the rewards; infinite where nothing is known yet.
+    deviation of that, at the noise learned from the rewards; infinite until its unit is settled.
     """
 
     estimate: Floats
@@ -186,20 +186,14 @@ class Features:
         result[1:, 0] = np.divide(moved, own.scale, out=np.zeros(self.dim), where=both)
         return result
 
-    def own_units(self) -> Floats:
-        """M with which M mean says what one more of each feature, as it comes, adds to a reward.
+    def steps(self) -> Floats:
+        """What one more of each feature adds to a design, a row each; the design of 0 comes first.
 
-        The constant comes first, where there is one. A feature without a unit has no row but zeros.
+        Without a constant there is no first row. A feature without a unit has a row of zeros.
         """
-        if self.units is None:
-            return np.eye(self.width)
-        one = np.ones(self.dim)
-        per = np.divide(one, self.units.scale, out=np.zeros(self.dim), where=self.units.known)
-        if not self.intercept:
-            return np.diag(per)
-        result = np.diag(np.concatenate([[1.0], per]))
-        result[0, 1:] = -self.units.centre * per
-        return result
+        nothing = self.design(np.zeros((1, self.dim)))
+        more = self.design(np.eye(self.dim)) - nothing
+        return np.concatenate([nothing, more]) if self.intercept else more
 
     def take_units_of(self, other: Features) -> None:
         """Take over the units that are not settled here, but there."""

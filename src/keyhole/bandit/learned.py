@@ -41,16 +41,12 @@ class Learned:
     @property
     def effects(self) -> dict[Arm, Effects]:
         """What each arm's reward is made of, in the features' own units."""
-        change, posterior = self.features.own_units(), self.posterior
-        spread = np.einsum("ij,kjl,il->ki", change, posterior.covariance, change)
-        error = posterior.noise_scale()[:, None] * np.sqrt(spread.clip(min=0.0))
-        known = change.any(axis=1) & self.features.is_settled
-        error[:, ~known] = np.inf
-        estimate = posterior.mean @ change.T
-        return {
-            arm: Effects(estimate[i], error[i])
-            for arm, i in zip(self.arms.names, self.arms.owner, strict=True)
-        }
+        # What the posterior sees of nothing (the constant), and of one more of each feature.
+        steps = self.features.steps()
+        estimate, width = self.posterior.predict(self.arms.owner, steps)
+        error = width * self.posterior.noise_scale()[self.arms.owner]
+        error[~(steps.any(axis=1) & self.features.is_settled)] = np.inf
+        return {arm: Effects(estimate[:, k], error[:, k]) for k, arm in enumerate(self.arms.names)}
 
     # -- learning ---------------------------------------------------------------------------------
 

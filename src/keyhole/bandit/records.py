@@ -68,7 +68,8 @@ def parse(
             features=features,
             waiting=_waiting(header, arrays, features.dim),
             state=_state(
-                arrays if header["version"] > 2 else _packed(arrays),
+                header["version"],
+                arrays,
                 1 if shared else len(arms),
                 features.width,
                 policy.prior_precision,
@@ -161,20 +162,22 @@ def _like(
     return np.ascontiguousarray(array)
 
 
-def _packed(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays of a file from when B and P were two, of which the lower triangles counted."""
-    precision, covariance = np.tril(arrays["precision"]), np.tril(arrays["covariance"])
-    shape = precision.shape
-    if len(shape) != 3 or covariance.shape != shape:
-        raise FileError(f"the saved precision has shape {shape}, not {covariance.shape}")
-    matrices = np.zeros((shape[0], shape[1] + 1, shape[2]))
+def _packed(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """The matrices of a file from when B and P were two, of which the lower triangles counted."""
+    precision, covariance = (np.tril(_like(arrays, n, shape)) for n in ("precision", "covariance"))
+    k, dim, _ = shape
+    matrices = np.zeros((k, dim + 1, dim))
     matrices[:, :-1] = precision.transpose(0, 2, 1)
     matrices[:, 1:] += covariance
-    return {**arrays, "matrices": matrices}
+    return matrices
 
 
-def _state(arrays: Mapping[str, NDArray[Any]], parameters: int, dim: int, prior: float) -> State:
+def _state(
+    version: int, arrays: Mapping[str, NDArray[Any]], parameters: int, dim: int, prior: float
+) -> State:
     """The arrays as a state, like that of a posterior of this size, and possible."""
+    if version < 3:
+        arrays = {**arrays, "matrices": _packed(arrays, (parameters, dim, dim))}
     like = Posterior(n_parameters=parameters, dim=dim, prior_precision=prior).state
     shapes = {name: array.shape for name, array in like._asdict().items()}
     state = State(**{name: _like(arrays, name, shape) for name, shape in shapes.items()})

@@ -155,12 +155,8 @@ def exploration(
     """The optimism and the dispersion of parameter i."""
     if greedy:
         return 0.0, 0.0
-    optimism, dispersion = rule.optimism, rule.dispersion
-    if rule.radius > 0.0:
-        optimism = optimism_of(state, rule, i)
-    if rule.learned:
-        dispersion = noise_scale(state, i, pooled)
-    return optimism, dispersion
+    dispersion = noise_scale(state, i, pooled) if rule.learned else rule.dispersion
+    return optimism_of(state, rule, i), dispersion
 
 
 @kernel
@@ -282,7 +278,7 @@ def select(
         width, row, free = 0.0, min(k, y.shape[0] - 1), 1 if kept == 0 else 0
         if uncertain:
             multiply(state.matrices[owner[k], 1:], y[row], w[free])
-            if late is not None:
+            if late is not None:  # a question that the compiler answers
                 subtract_late(late, owner[k], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)

@@ -80,7 +80,7 @@ def subtract_outers(matrix: Floats, w: Floats) -> None:
 def absorb_late(
     state: State, late: Late, i: int, y: Floats, reward: float, w: Floats, known: bool
 ) -> None:
-    """As `absorb`, but for when the matrices follow."""
+    """As `absorb`, except that the matrices follow later."""
     if not known:
         multiply(state.matrices[i, 1:], y, w)
         subtract_late(late, i, y, w)

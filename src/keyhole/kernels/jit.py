@@ -45,7 +45,10 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def loop(function: Callable[P, R]) -> Callable[P, R]:
-    """A kernel that makes no array, and whose looking at parts of arrays costs nothing."""
+    """A kernel that makes no array, and whose looking at parts of arrays costs nothing.
+
+    It may call a `kernel`, but must not be handed an array by one: nobody would let go of it.
+    """
     return compiled(function, inline=False, counts=False)
 
 

@@ -21,8 +21,7 @@ from keyhole.worlds import Rounds, World
 # enough that threads seldom wait for each other's Python between blocks.
 BLOCK_FLOATS = 2**18
 
-
-# What a record has totals of, in their order.
+# What a record has totals of, in their order; the last two only where rounds have right answers.
 TOTALS = ("regret", "latent_regret", "optimal", "correct", "best_correct")
 # What is kept of a replication: of each policy at each checkpoint, and there of each arm.
 Outcome = dict[str, NDArray[np.float64]]
@@ -121,14 +120,13 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
             kernels.trial(state, rule, owner, block, truth, start, player.record)
         if tick is not None:
             tick(n)
-    totals = np.array([player.record.totals for player in players])
+    kept = TOTALS if rounds.labels is not None else TOTALS[:3]
+    totals = np.array([player.record.totals[: len(kept)] for player in players])
     totals[:, 2:] /= plan.checkpoints
-    outcome = {name: totals[:, i] for i, name in enumerate(TOTALS)}
+    outcome = {name: totals[:, i] for i, name in enumerate(kept)}
     outcome["pulls"] = np.array([player.record.pulls for player in players])
     outcome["error"] = np.array([player.record.error for player in players])
-    if rounds.labels is None:
-        del outcome["correct"], outcome["best_correct"]
-    else:
+    if rounds.labels is not None:  # the best observer is the same, whoever plays
         outcome["best_correct"] = outcome["best_correct"][0]
     return outcome
 

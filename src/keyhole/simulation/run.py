@@ -131,6 +131,7 @@ def _on_threads(
             for number in left:
                 finish(number, replicate(plan, number, tick))
 
+    workers = max(1, min(workers, len(numbers)))
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
             for ended in as_completed([pool.submit(work) for _ in range(workers)]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
@@ -39,7 +40,7 @@ def cells(settings: Settings) -> list[Cell]:
     return [
         Cell(
             where={"centre": centre, "fill": fill, "share": share},
-            world=MissingWorld(world, share, fill, centre),
+            world=MissingWorld(world, share=share, fill=fill, centre=centre),
             policies={THOMPSON: ThompsonSampling()},
             **sizes,
         )
@@ -53,7 +54,7 @@ def _final(table: xr.Dataset, centre: float, fill: str, share: float) -> xr.Data
     chosen = (table["centre"] == centre) & (table["share"] == share)
     if share > 0.0:
         chosen &= table["fill"] == fill
-    cell = int(chosen.values.argmax())
+    cell = int(np.flatnonzero(chosen.values).item())
     return table["regret"].isel(cell=cell, policy=0, time=-1, drop=True)
 
 
@@ -61,6 +62,7 @@ def figure(table: xr.Dataset) -> Figure:
     """Final regret against the share of gaps, a line for each filling."""
     drawing, axes = panels.panels(1, 2, same_x=True)
     shares = (0.0, *SHARES)
+    levels = table["regret"].isel(policy=0, time=-1).mean("replication")
     for ax, (centre, title) in zip(axes, CENTRES.items(), strict=True):
         plots.dressed(ax, "", "")
         ax.set_title(title, fontsize="medium")
@@ -84,7 +86,6 @@ def figure(table: xr.Dataset) -> Figure:
         ax.minorticks_off()
         ax.set_xticks(shares, [f"{share:.0%}" for share in shares])
         ax.margins(x=0.03)
-        levels = table["regret"].isel(policy=0, time=-1).mean("replication")
         ax.set_ylim(float(levels.min()) / 1.3, float(levels.max()) * 1.3)
     rounds = int(table.time[-1])
     return panels.finished(

@@ -134,7 +134,8 @@ class RandomMissingWorld:
 
     def draw(self, seed: Seed | Streams = None) -> MissingWorld:
         """One world."""
-        return MissingWorld(self.recipe.draw(seed), self.share, self.fill, self.centre)
+        world = self.recipe.draw(seed)
+        return MissingWorld(world, share=self.share, fill=self.fill, centre=self.centre)
 
     def describe(self) -> dict[str, Any]:
         """The recipe's, and what is hidden."""
