@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -150,9 +150,8 @@ class Bandit:
             np.matmul(state.mean, design[0], out=law[0])
         self._last = None  # its P y is about to be written over
         place, kept, n = kernels.choose(
-            owner, design, z, coin, tie, not self.probabilities, predicted, law, w, *rule,
-            *cast(tuple[Any, ...], state),
-        )  # fmt: skip
+            owner, design, z, coin, tie, not self.probabilities, predicted, law, w, *rule, *state
+        )
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None
         decision = Decision.made(arms.names[place], float(law[2, place]), own, chance)
@@ -237,7 +236,7 @@ class Bandit:
         if last is not None and last.decision is decision and last.state is state:
             w, n = last.product, last.n
         self._last = None
-        kernels.learn(parameter, y, reward, w, n, *cast(tuple[Any, ...], state))
+        kernels.learn(parameter, y, reward, w, n, *state)
 
     def learn_many(self, decisions: Iterable[Decision], rewards: ArrayLike) -> None:
         """Learn the rewards of many decisions: all of them, or, if one cannot be used, none."""
