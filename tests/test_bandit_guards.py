@@ -121,7 +121,7 @@ def test_bad_input_is_refused_and_changes_nothing(name: str, probabilities: bool
 def test_merging_a_bandit_with_itself_is_refused() -> None:
     bandit = bandit_of()
     before = fingerprint(bandit)
-    with pytest.raises(kh.InvalidValue, match="another"):
+    with pytest.raises(kh.InvalidValue, match="itself"):
         bandit.merge(bandit)
     assert fingerprint(bandit) == before
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.bandit.features import SETTLED
+from keyhole.bandit.features import REWARDS, SETTLED
 from keyhole.moments import Moments
 
 RNG = np.random.default_rng(1)
@@ -248,7 +248,8 @@ def test_without_standardize_units_matter() -> None:
 
 
 def test_the_posterior_is_the_sum_of_settled_rows() -> None:
-    """B = I + sum x x' and b = sum r x, of x = (1, (y - mean) / scale) with the first 32 rows'."""
+    """B = I + sum x x' and b = sum r x, of x = (1, (y - mean) / scale) with the first 32 rows', and
+    r from the first 8 rewards' mean on."""
     ys, bandit = observations(100), made(intercept=True, standardize=True)
     rewards, rows = np.random.default_rng(3).standard_normal(100), []
     for y, reward in zip(ys, rewards, strict=True):
@@ -261,7 +262,7 @@ def test_the_posterior_is_the_sum_of_settled_rows() -> None:
             [(y - first.mean(axis=0)) / first.std(axis=0) for k, y, _ in rows if k == arm]
         )
         x = np.column_stack([np.ones(len(own)), own])
-        r = np.array([reward for k, _, reward in rows if k == arm])
+        r = np.array([reward for k, _, reward in rows if k == arm]) - rewards[:REWARDS].mean()
         np.testing.assert_allclose(bandit.posterior.precision[arm], np.eye(5) + x.T @ x, atol=1e-9)
         np.testing.assert_allclose(bandit.posterior.moment[arm], x.T @ r, atol=1e-9)
     assert sum(bandit.counts.values()) == 100
@@ -289,7 +290,7 @@ def test_a_constant_is_learned() -> None:
             decision, float([0.0, 1.0, 3.0][int(decision.arm)] + 0.5 * rng.standard_normal())
         )
     assert bandit.choice_probabilities([0.0, 0.0])[2] > 0.99
-    assert bandit.posterior.mean[2, 0] == pytest.approx(3.0, abs=0.2)
+    assert bandit.effects[2].estimate[0] == pytest.approx(3.0, abs=0.2)
 
 
 def test_features_that_never_vary_do_no_harm() -> None:
@@ -426,7 +427,7 @@ def test_merged_bandits_know_what_both_learned(one: int, two: int) -> None:
         assert one + two < SETTLED
         return
     arms = np.concatenate([np.arange(one) % 3, np.arange(two) % 3])
-    rewards = np.concatenate([np.arange(one) % 7, np.arange(two) % 7])
+    rewards = np.concatenate([np.arange(one) % 7, np.arange(two) % 7]) - first._features.zero
     x = np.column_stack([np.ones(len(both)), (both - units.centre) / units.scale])
     for arm in range(3):
         own = x[arms == arm]
@@ -522,7 +523,7 @@ def test_effects_are_in_the_features_own_units(intercept: bool, standardize: boo
     for i, arm in enumerate(bandit.arms):
         estimate, error = bandit.effects[arm]
         assert estimate.shape == error.shape == (4 + intercept,)
-        constant = estimate[0] if intercept else 0.0
+        constant = estimate[0] - (bandit._features.zero or 0.0) if intercept else 0.0
         np.testing.assert_allclose(constant + y @ estimate[-4:], mean[:, i], atol=1e-10)
         # One more of a feature, as a design: what it adds has this width.
         step = bandit._features.design(np.eye(4)) - bandit._features.design(np.zeros((4, 4)))
@@ -539,10 +540,114 @@ def test_effects_of_what_is_not_known() -> None:
     bandit = made(standardize=True, intercept=True)
     assert np.isinf(bandit.effects[0].error).all()
     bandit.observe(np.column_stack([observations(SETTLED)[:, :3], np.zeros(SETTLED)]))
+    assert np.isinf(bandit.effects[0].error).all()
+    for _ in range(REWARDS):  # all of one arm: of the others their common zero is known
+        bandit.learn(kh.Decision(arm=1, observation=observations(1)[0]), 6.0)
     estimate, error = bandit.effects[0]
-    assert estimate.tolist() == [0.0] * 5
+    assert estimate.tolist() == [6.0, 0.0, 0.0, 0.0, 0.0]
     assert np.isfinite(error[:4]).all()
     assert np.isinf(error[4])
+
+
+# -- the rewards' zero -----------------------------------------------------------------------------
+
+
+def played(added: float, **options: Any) -> tuple[list[Any], list[float], kh.Bandit]:
+    """Arms and scores where a number is added to every reward, and the bandit at the end."""
+    bandit, rng = made(**options), np.random.default_rng(8)
+    arms, scores = [], []
+    for y in rng.normal([1.0, -2.0, 0.0, 5.0], [1.0, 0.3, 2.0, 1.0], size=(150, 4)):
+        decision = bandit.choose(y)
+        reward = y @ [0.5, 1.0, -0.2, 0.1] * int(decision.arm) + rng.standard_normal()
+        bandit.learn(decision, float(reward) + added)
+        arms.append(decision.arm)
+        scores.append(decision.score or 0.0)
+    return arms, scores, bandit
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_a_number_added_to_all_rewards_changes_no_decision(standardize: bool) -> None:
+    """With a constant: only what is said of it, and of scores, moves along."""
+    arms, scores, near = played(0.0, intercept=True, standardize=standardize)
+    others, moved, far = played(1e4, intercept=True, standardize=standardize)
+    assert arms == others
+    uniform = SETTLED if standardize else REWARDS
+    np.testing.assert_allclose(np.array(moved[uniform:]) - scores[uniform:], 1e4, atol=1e-5)
+    for arm in near.arms:
+        one, other = near.effects[arm], far.effects[arm]
+        np.testing.assert_allclose(other.estimate - one.estimate, [1e4, 0, 0, 0, 0], atol=1e-6)
+        np.testing.assert_allclose(other.error, one.error, rtol=1e-6)
+    many = far.choose_many(np.ones((3, 4)))
+    assert (np.abs(many.scores - 1e4) < 100).all()
+
+
+def test_without_a_constant_it_does() -> None:
+    assert played(0.0)[0] != played(1e4)[0]
+
+
+def test_rewards_wait_for_their_zero() -> None:
+    bandit = made(intercept=True)
+    for n, y in enumerate(observations(REWARDS), start=1):
+        bandit.learn(bandit.choose(y), 50.0 + n)
+        assert sum(bandit.counts.values()) == n
+        assert bandit.posterior.count.sum() == (REWARDS if n == REWARDS else 0)
+    assert bandit._features.zero == 50.0 + (REWARDS + 1) / 2
+
+
+def test_rewards_from_another_zero() -> None:
+    """The sums of r + 3 follow from those of r where the first entry of y is 1."""
+    rng = np.random.default_rng(4)
+    y = np.column_stack([np.ones(40), rng.standard_normal((40, 2))])
+    rewards, owner = rng.standard_normal(40), rng.integers(0, 2, 40)
+    moved, expected = (kh.Posterior(n_parameters=2, dim=3, prior_precision=2.0) for _ in range(2))
+    moved.learn_many(owner, y, rewards)
+    moved.move_rewards(3.0)
+    expected.learn_many(owner, y, rewards + 3.0)
+    for name, array in expected.state._asdict().items():
+        np.testing.assert_allclose(getattr(moved.state, name), array, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rounds", [(100, 100), (100, 3), (3, 100), (3, 4), (5, 5)])
+def test_bandits_with_different_zeros_are_merged(rounds: tuple[int, int]) -> None:
+    """As one that learned all of it, with the first one's units and zero, or those of both."""
+    first, second = made(intercept=True), made(intercept=True)
+    rows, rng = observations(sum(rounds)), np.random.default_rng(6)
+    rewards = np.concatenate([rng.normal(10.0, size=rounds[0]), rng.normal(-90.0, size=rounds[1])])
+    arms = rng.integers(0, 3, len(rows))
+    told = [kh.Decision(arm=int(a), observation=y) for a, y in zip(arms, rows, strict=True)]
+    first.learn_many(told[: rounds[0]], rewards[: rounds[0]])
+    second.learn_many(told[rounds[0] :], rewards[rounds[0] :])
+    first.merge(second)
+    assert sum(first.counts.values()) == len(rows)
+    if len(rows) < REWARDS:
+        assert first.posterior.count.sum() == 0
+        return
+    zero = first._features.zero
+    assert zero is not None
+    design = first._features.design(rows)
+    for arm in range(3):
+        x, r = design[arms == arm], rewards[arms == arm] - zero
+        precision = np.eye(5) + x.T @ x
+        np.testing.assert_allclose(first.posterior.precision[arm], precision, rtol=1e-9, atol=1e-8)
+        np.testing.assert_allclose(
+            first.posterior.mean[arm], np.linalg.solve(precision, x.T @ r), rtol=1e-8, atol=1e-8
+        )
+
+
+def test_the_zero_is_in_the_file(tmp_path: Path) -> None:
+    _, _, bandit = played(100.0, intercept=True)
+    bandit.save(tmp_path / "bandit.npz")
+    again = kh.Bandit.load(tmp_path / "bandit.npz")
+    assert again._features.zero == bandit._features.zero
+    assert again.choose(np.ones(4)) == bandit.choose(np.ones(4))
+    with np.load(tmp_path / "bandit.npz") as file:
+        arrays = dict(file)
+    header = json.loads(str(arrays["header"]))
+    for zero in (None, "x", float("nan")):
+        arrays["header"] = np.array(json.dumps({**header, "zero": zero}))
+        np.savez(tmp_path / "bad.npz", **arrays)
+        with pytest.raises(kh.FileError):
+            kh.Bandit.load(tmp_path / "bad.npz")
 
 
 # -- worlds with gaps ------------------------------------------------------------------------------

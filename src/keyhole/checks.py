@@ -42,6 +42,8 @@ def gappy(name: str, value: ArrayLike) -> NDArray[np.float64]:
         given = given.astype(np.float64)
     except (TypeError, ValueError):
         return floats(name, value)  # says what is wrong with it
+    except OverflowError:
+        raise InvalidValue(f"{name} must be at most {LARGEST:g}, got a far larger number") from None
     gaps = np.isnan(given)
     numbers = floats(name, np.where(gaps, 0.0, given))
     numbers[gaps] = np.nan
@@ -64,6 +66,8 @@ def number(
         result = float(value)
     except OverflowError:
         raise InvalidValue(f"{name} must be at most {most:g}, got a far larger number") from None
+    if result != result:
+        raise InvalidValue(f"{name} must be a number, got nan")
     low = above is None or result > above
     if not low or not least <= result <= most:
         rules = [f"above {above:g}"] if above is not None else []

@@ -204,6 +204,19 @@ class Posterior:
         self.state.moment[:] = self.state.moment @ matrix.T
         self._settle()
 
+    def move_rewards(self, by: float) -> None:
+        """Go over to rewards r + by, of observations whose first entry is always 1.
+
+        That makes the first row of sum y y' the sum of y, and the first entry of b that of r.
+        """
+        if by == 0.0:
+            return
+        observed = self.precision[:, 0].copy()
+        observed[:, 0] -= self.prior_precision
+        self.state.squares[:] += by * (2.0 * self.state.moment[:, 0] + by * self.state.n)
+        self.state.moment[:] += by * observed
+        self._settle()
+
     def refresh(self) -> None:
         """Compute covariance and mean anew from the sums, now rather than when next due."""
         for i in range(self.n_parameters):

@@ -13,7 +13,7 @@ from keyhole import checks, kernels, seeds
 from keyhole.bandit import records, storage
 from keyhole.bandit.arms import Arm, Arms
 from keyhole.bandit.decision import Decision, Decisions
-from keyhole.bandit.features import Effects, Features, Reward
+from keyhole.bandit.features import Effects, Features
 from keyhole.bandit.learned import Learned
 from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue
@@ -51,12 +51,14 @@ class Bandit:
     probability of each decision follows from; with very many arms, False is faster, because arms
     that cannot win are then not looked at.
 
-    intercept: each arm also learns a constant. standardize: features come in any units (and, with
-    a constant, from any zero); each one's is settled when it was seen 32 times, and until the first
-    of them is, arms are picked uniformly. missing="predict": NaN (or None, or a masked entry)
-    becomes the best linear prediction from what is there, by the mean and covariance of all
-    observations before, pulled or not; without it NaN is an error. `posterior` is then about what
-    these options make of an observation: the constant first, features in settled units.
+    intercept: each arm also learns a constant, and rewards may be about any number: they are
+    counted from the mean of the first 8. standardize: features come in any units (and, with a
+    constant, from any zero); each one's is settled when it was seen 32 times. Until the first of
+    them, and those 8, are there, arms are picked uniformly. missing="predict": NaN (or None, or a
+    masked entry) becomes the best linear prediction from what is there, by the mean and covariance
+    of all observations before, pulled or not; without it NaN is an error. `posterior` is then about
+    what these options make of observations and rewards: the constant first, features in settled
+    units, rewards from their zero on. `effects` tells it in your own.
 
     One bandit is for one thread at a time.
 
@@ -91,7 +93,7 @@ class Bandit:
         self.probabilities = bool(probabilities)
         features = Features(self.dim, intercept=intercept, standardize=standardize, missing=missing)
         self._learned = Learned(Arms(names, shared=shared), features, policy.prior_precision)
-        self._rule = policy.rule.plain()
+        self._rule = policy.plain_rule()
         self._rng = np.random.Generator(np.random.PCG64(seeds.root(seed)))
         # Room for two P y, and which is whose.
         self._products = np.empty((2, features.width))
@@ -125,7 +127,7 @@ class Bandit:
         >>> for metres in range(100):
         ...     bandit.learn(bandit.choose([metres]), reward=20.0 + 3.0 * metres)
         >>> bandit.effects["A"].estimate.round(1).tolist()
-        [19.2, 3.0]
+        [20.4, 3.0]
         """
         return self._learned.effects
 
@@ -154,7 +156,8 @@ class Bandit:
         )
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None
-        decision = Decision.made(arms.names[place], float(law[2, place]), own, chance)
+        score = float(law[2, place]) + (self._features.zero or 0.0)
+        decision = Decision.made(arms.names[place], score, own, chance)
         if kept >= 0 and self._features.is_plain:
             self._last = Last(decision, state, n, w[kept])
         return decision
@@ -190,7 +193,7 @@ class Bandit:
         chosen = np.arange(n), places
         return Decisions(
             [arms.names[place] for place in places],
-            location[chosen] + scale[chosen] * z[chosen],
+            location[chosen] + scale[chosen] * z[chosen] + (self._features.zero or 0.0),
             rounds if rounds.ndim == 2 else rounds[chosen],
             (location, scale, rule.epsilon, places) if self.probabilities else None,
         )
@@ -228,9 +231,9 @@ class Bandit:
         parameter = self._learned.arms.parameter(decision.arm)
         if not self._features.is_plain:
             if not self._features.is_settled:
-                self._learned.waiting.append(Reward(decision.arm, y, reward))
+                self._learned.add([decision.arm], y[None], np.array([reward]))
                 return
-            y = self._features.design(y)
+            y, reward = self._features.design(y), reward - (self._features.zero or 0.0)
         state, last = self.posterior.state, self._last
         w, n = self._products[0], NEVER
         if last is not None and last.decision is decision and last.state is state:
@@ -277,7 +280,9 @@ class Bandit:
         as `base`: what it had already learned would otherwise count twice.
         """
         for each in (other, base):
-            if each is self or not isinstance(each, Bandit | None) or other is None:
+            if each is self:
+                raise InvalidValue("a bandit cannot be merged with itself")
+            if not isinstance(each, Bandit | None) or other is None:
                 raise InvalidValue(f"merge takes another Bandit, and one as base, got {each!r}")
             if each is not None and (each.policy, each.dim) != (self.policy, self.dim):
                 raise InvalidValue(
@@ -316,6 +321,7 @@ class Bandit:
             "random": self._rng.bit_generator.state,
             "dim": self.dim,
             "features": features.options,
+            "zero": features.zero,
             "waiting": [reward.arm for reward in waiting],
         }
         arrays = records.feature_arrays(features, waiting)
@@ -360,7 +366,7 @@ class Bandit:
                 f"{n_arms} arms, got {np.shape(y)}"
             )
         if plain and not kernels.all_usable(rows, checks.LARGEST):
-            checks.floats("y", y)  # says which number it is, and where
+            self._features.numbers(y)  # says which number it is, and where
         return rows
 
     def _prepared(self, rows: Floats, *, add: bool) -> tuple[Floats, Floats, kernels.Rule]:

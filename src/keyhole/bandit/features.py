@@ -16,6 +16,8 @@ from keyhole.posterior import Posterior
 
 # A feature's scale is known to about an eighth when it was seen so many times, and settled.
 SETTLED = 32
+# With a constant, rewards are counted from the mean of the first so many.
+REWARDS = 8
 
 
 class Reward(NamedTuple):
@@ -71,7 +73,8 @@ class Features:
     missing="predict": NaN becomes the best linear prediction from the entries that are there.
     standardize: features are told in units of their own standard deviation (and, with a constant,
     from their mean on), which are settled for good once enough was seen. intercept: a constant is
-    put before them.
+    put before them, and rewards are counted from a zero of their own, so that adding a number to
+    all of them changes no decision.
 
     Units are settled once and then stay, so that the posterior is a sum like any other, and one in
     other units can be told in these. A prior of 1 in settled units is one in each feature's own.
@@ -95,6 +98,8 @@ class Features:
         self.is_plain = not any(self.options.values())
         self.moments = Moments.empty(dim)
         self.units: Units | None = None
+        # What rewards are counted from; None until that is settled.
+        self.zero: float | None = None if self.intercept else 0.0
 
     @property
     def options(self) -> dict[str, Any]:
@@ -117,12 +122,24 @@ class Features:
 
     @property
     def is_settled(self) -> bool:
-        """Whether observations can be told in the posterior's units."""
-        return not self.standardize or self.units is not None
+        """Whether observations and rewards can be told in the posterior's units."""
+        return self.zero is not None and (not self.standardize or self.units is not None)
+
+    def settle_zero(self, rewards: list[Reward]) -> None:
+        """Count rewards from the mean of those that wait, if they are enough."""
+        if self.zero is None and len(rewards) >= REWARDS:
+            self.zero = float(np.mean([one.reward for one in rewards]))
 
     def numbers(self, y: ArrayLike) -> Floats:
         """y as a fresh array of usable numbers, and of NaN where that is allowed."""
-        return checks.floats("y", y) if self.missing is None else checks.gappy("y", y)
+        if self.missing is not None:
+            return checks.gappy("y", y)
+        try:
+            return checks.floats("y", y)
+        except InvalidValue as reason:
+            if np.isnan(checks.gappy("y", y)).any():
+                raise InvalidValue(f"{reason}; gaps are filled with missing='predict'") from None
+            raise
 
     def filled(self, rows: Floats) -> Floats:
         """Rows without gaps, from what was seen so far; nothing is added to it."""
@@ -170,7 +187,8 @@ class Features:
         if rewards:
             parameters = np.array([arms.parameter(one.arm) for one in rewards])
             y = self.design(np.array([one.observation for one in rewards]))
-            posterior.learn_many(parameters, y, np.array([one.reward for one in rewards]))
+            given = np.array([one.reward for one in rewards])
+            posterior.learn_many(parameters, y, given - (self.zero or 0.0))
 
     def from_units_of(self, other: Features) -> Floats:
         """M with design = M other_design, for observations in the other's settled units."""
@@ -196,7 +214,9 @@ class Features:
         return np.concatenate([nothing, more]) if self.intercept else more
 
     def take_units_of(self, other: Features) -> None:
-        """Take over the units that are not settled here, but there."""
+        """Take over the units, and the rewards' zero, that are not settled here, but there."""
+        if self.zero is None:
+            self.zero = other.zero
         if self.units is None or other.units is None:
             self.units = self.units or other.units
             return
@@ -209,5 +229,5 @@ class Features:
     def copy(self) -> Features:
         """An independent copy."""
         twin = Features(self.dim, **self.options)
-        twin.moments, twin.units = self.moments.copy(), self.units
+        twin.moments, twin.units, twin.zero = self.moments.copy(), self.units, self.zero
         return twin

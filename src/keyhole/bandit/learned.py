@@ -46,6 +46,8 @@ class Learned:
         estimate, width = self.posterior.predict(self.arms.owner, steps)
         error = width * self.posterior.noise_scale()[self.arms.owner]
         error[~(steps.any(axis=1) & self.features.is_settled)] = np.inf
+        if self.features.intercept:
+            estimate[0] += self.features.zero or 0.0
         return {arm: Effects(estimate[:, k], error[:, k]) for k, arm in enumerate(self.arms.names)}
 
     # -- learning ---------------------------------------------------------------------------------
@@ -54,13 +56,20 @@ class Learned:
         """Learn many rewards, or have them wait."""
         parameters = np.array([self.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if self.features.is_settled:
-            self.posterior.learn_many(parameters, self.features.design(y), rewards)
+            given = rewards - (self.features.zero or 0.0)
+            self.posterior.learn_many(parameters, self.features.design(y), given)
         else:
             self.waiting += map(Reward, arms, y, rewards.tolist())
+            self._settle()
 
     def see(self, rows: Floats) -> None:
-        """Take note of observations; if that settles the units, learn what was waiting."""
+        """Take note of observations."""
         self.features.see(rows)
+        self._settle()
+
+    def _settle(self) -> None:
+        """If all units are settled by now, learn what was waiting for them."""
+        self.features.settle_zero(self.waiting)
         if self.waiting and self.features.is_settled:
             waiting, self.waiting = self.waiting, []
             self.features.teach(self.posterior, self.arms, waiting)
@@ -125,6 +134,8 @@ class Learned:
         """A copy of all that was learned, in the units of `features` and for these arms."""
         posterior = self._aligned(arms)
         posterior.change_units(features.from_units_of(self.features))
+        if features.intercept and self.features.zero is not None and features.zero is not None:
+            posterior.move_rewards(self.features.zero - features.zero)
         features.teach(posterior, arms, self.waiting)
         return posterior
 

@@ -122,7 +122,12 @@ def _features(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     features = Features(checks.whole("dim", header["dim"]), **header["features"])
     if features.is_plain:
         return features
-    dim = features.dim
+    dim, learned = features.dim, bool(arrays["n"].any())
+    # Before version 3 rewards were counted from 0.
+    zero = header["zero"] if header["version"] > 2 else 0.0 if learned else features.zero
+    features.zero = None if zero is None else checks.number("zero", zero)
+    if features.zero is None and learned:
+        raise FileError("the saved bandit has learned rewards from a zero that is not there")
     shapes = {name: array.shape for name, array in features.moments._asdict().items()}
     seen = {name: _like(arrays, f"seen_{name}", shape) for name, shape in shapes.items()}
     features.moments = Moments(**seen)
@@ -133,7 +138,7 @@ def _features(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
         features.units = Units(**units)
         if (features.units.scale < 0).any():
             raise FileError("the saved units cannot have come about")
-    elif features.standardize and arrays["n"].any():
+    elif features.standardize and learned:
         raise FileError("the saved bandit has learned in units that are not there")
     return features
 

@@ -35,6 +35,12 @@ class Policy(ABC):
     def rule(self) -> Rule:
         """The policy in numbers, as the kernels take it."""
 
+    def plain_rule(self) -> Rule:
+        """The rule, checked, and in plain numbers."""
+        if not isinstance(rule := self.rule, Rule):
+            raise InvalidValue(f"the rule of {self!r} must be a Rule, got {rule!r}")
+        return rule.plain()
+
     def told(self, noise_scale: float) -> Self:  # noqa: ARG002
         """The policy as it plays in a world of this noise scale, the one thing it may be told."""
         return self

@@ -12,7 +12,7 @@ import numpy as np
 
 from keyhole import checks, seeds
 from keyhole.errors import InvalidValue
-from keyhole.kernels import Ints, Rule
+from keyhole.kernels import Ints
 from keyhole.policies import Policy
 from keyhole.worlds import World
 
@@ -136,9 +136,7 @@ def _named(policies: Policies) -> dict[str, Policy]:
     for name, policy in policies.items():
         if not isinstance(policy, Policy) or not isinstance(name, str):
             raise InvalidValue(f"policies must be Policy objects, by name or not, got {policy!r}")
-        if not isinstance(rule := policy.told(1.0).rule, Rule):
-            raise InvalidValue(f"the rule of {policy!r} must be a Rule, got {rule!r}")
-        rule.plain()
+        policy.told(1.0).plain_rule()
     return dict(policies)
 
 

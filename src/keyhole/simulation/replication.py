@@ -35,7 +35,7 @@ class Player:
         policy = policy.told(world.noise_scale)
         n = world.n_arms
         shared = policy.parameters == "shared"
-        self.rule = policy.rule.plain()
+        self.rule = policy.plain_rule()
         self.owner = np.zeros(n, np.int64) if shared else np.arange(n)
         self.posterior = Posterior(
             n_parameters=1 if shared else n, dim=world.dim, prior_precision=policy.prior_precision
