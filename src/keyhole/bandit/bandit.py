@@ -156,7 +156,7 @@ class Bandit:
         )
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None
-        score = float(law[2, place]) + (self._features.zero or 0.0)
+        score = float(law[2, place]) + self._features.offset
         decision = Decision.made(arms.names[place], score, own, chance)
         if kept >= 0 and self._features.is_plain:
             self._last = Last(decision, state, n, w[kept])
@@ -193,7 +193,7 @@ class Bandit:
         chosen = np.arange(n), places
         return Decisions(
             [arms.names[place] for place in places],
-            location[chosen] + scale[chosen] * z[chosen] + (self._features.zero or 0.0),
+            location[chosen] + scale[chosen] * z[chosen] + self._features.offset,
             rounds if rounds.ndim == 2 else rounds[chosen],
             (location, scale, rule.epsilon, places) if self.probabilities else None,
         )
@@ -233,7 +233,7 @@ class Bandit:
             if not self._features.is_settled:
                 self._learned.add([decision.arm], y[None], np.array([reward]))
                 return
-            y, reward = self._features.design(y), reward - (self._features.zero or 0.0)
+            y, reward = self._features.design(y), reward - self._features.offset
         state, last = self.posterior.state, self._last
         w, n = self._products[0], NEVER
         if last is not None and last.decision is decision and last.state is state:

@@ -125,6 +125,11 @@ class Features:
         """Whether observations and rewards can be told in the posterior's units."""
         return self.zero is not None and (not self.standardize or self.units is not None)
 
+    @property
+    def offset(self) -> float:
+        """What is taken off every reward: 0 while that is not settled, and nothing learned."""
+        return self.zero or 0.0
+
     def settle_zero(self, rewards: list[Reward]) -> None:
         """Count rewards from the mean of those that wait, if they are enough."""
         if self.zero is None and len(rewards) >= REWARDS:
@@ -188,7 +193,7 @@ class Features:
             parameters = np.array([arms.parameter(one.arm) for one in rewards])
             y = self.design(np.array([one.observation for one in rewards]))
             given = np.array([one.reward for one in rewards])
-            posterior.learn_many(parameters, y, given - (self.zero or 0.0))
+            posterior.learn_many(parameters, y, given - self.offset)
 
     def from_units_of(self, other: Features) -> Floats:
         """M with design = M other_design, for observations in the other's settled units."""

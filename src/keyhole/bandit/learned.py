@@ -47,7 +47,7 @@ class Learned:
         error = width * self.posterior.noise_scale()[self.arms.owner]
         error[~(steps.any(axis=1) & self.features.is_settled)] = np.inf
         if self.features.intercept:
-            estimate[0] += self.features.zero or 0.0
+            estimate[0] += self.features.offset
         return {arm: Effects(estimate[:, k], error[:, k]) for k, arm in enumerate(self.arms.names)}
 
     # -- learning ---------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ class Learned:
         """Learn many rewards, or have them wait."""
         parameters = np.array([self.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if self.features.is_settled:
-            given = rewards - (self.features.zero or 0.0)
+            given = rewards - self.features.offset
             self.posterior.learn_many(parameters, self.features.design(y), given)
         else:
             self.waiting += map(Reward, arms, y, rewards.tolist())
@@ -134,8 +134,8 @@ class Learned:
         """A copy of all that was learned, in the units of `features` and for these arms."""
         posterior = self._aligned(arms)
         posterior.change_units(features.from_units_of(self.features))
-        if features.intercept and self.features.zero is not None and features.zero is not None:
-            posterior.move_rewards(self.features.zero - features.zero)
+        if self.features.is_settled:  # else all of it waits, and the posterior is empty
+            posterior.move_rewards(self.features.offset - features.offset)
         features.teach(posterior, arms, self.waiting)
         return posterior
 

@@ -5,7 +5,8 @@ The ziggurat that makes those numbers is here too, and handed its own state.
 The only place where numba is used. Callers use the names below; the rest is their machinery.
 """
 
-from keyhole.kernels.choosing import explorations, select_rows
+from keyhole.kernels.choosing import select_rows
+from keyhole.kernels.exploring import explorations
 from keyhole.kernels.gaps import add_rows, fill_rounds, fill_row
 from keyhole.kernels.learning import absorb_many, refresh, settle
 from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state

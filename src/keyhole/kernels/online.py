@@ -6,7 +6,8 @@ one a third of that, so these take `*rule, *state` and put the tuples together i
 
 from typing import Any
 
-from keyhole.kernels.choosing import is_diverse, select
+from keyhole.kernels.choosing import select
+from keyhole.kernels.exploring import is_diverse
 from keyhole.kernels.jit import loop
 from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keyhole.kernels.choosing import is_diverse, select
+from keyhole.kernels.choosing import select
 from keyhole.kernels.deferring import LARGE, Late, absorb_late, catch_up, nothing_late
+from keyhole.kernels.exploring import is_diverse
 from keyhole.kernels.jit import kernel, loop, part
 from keyhole.kernels.learning import absorb
 from keyhole.kernels.types import Floats, Ints, Rule, State
