@@ -10,6 +10,7 @@ import numpy as np
 
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.types import Floats
+from keyhole.kernels.vectors import first, load, multiply_add, spread, store, total
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -26,58 +27,57 @@ def dot(a: Floats, b: Floats) -> float:
 @part
 def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
     """out = M y by the lower triangle of M: an entry serves its mirror image too."""
-    grouped = y.size - y.size % 4
-    for i in range(0, grouped, 4):
+    whole = y.size - y.size % 4
+    for i in range(0, whole, 4):
+        row0, row1, row2, row3 = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
         y0, y1, y2, y3 = y[i], y[i + 1], y[i + 2], y[i + 3]
-        sum0, sum1, sum2, sum3 = 0.0, 0.0, 0.0, 0.0
-        for j in range(i):
-            m0, m1, m2, m3 = matrix[i, j], matrix[i + 1, j], matrix[i + 2, j], matrix[i + 3, j]
-            sum0 += m0 * y[j]
-            sum1 += m1 * y[j]
-            sum2 += m2 * y[j]
-            sum3 += m3 * y[j]
-            out[j] += m0 * y0 + m1 * y1 + m2 * y2 + m3 * y3
-        m10, m20, m30 = matrix[i + 1, i], matrix[i + 2, i], matrix[i + 3, i]
-        m21, m31, m32 = matrix[i + 2, i + 1], matrix[i + 3, i + 1], matrix[i + 3, i + 2]
-        out[i] = sum0 + matrix[i, i] * y0 + m10 * y1 + m20 * y2 + m30 * y3
-        out[i + 1] = sum1 + m10 * y0 + matrix[i + 1, i + 1] * y1 + m21 * y2 + m31 * y3
-        out[i + 2] = sum2 + m20 * y0 + m21 * y1 + matrix[i + 2, i + 2] * y2 + m32 * y3
-        out[i + 3] = sum3 + m30 * y0 + m31 * y1 + m32 * y2 + matrix[i + 3, i + 3] * y3
-    for i in range(grouped, y.size):
-        total = matrix[i, i] * y[i]
-        for j in range(i):
-            total += matrix[i, j] * y[j]
-            out[j] += matrix[i, j] * y[i]
-        out[i] = total
+        f0, f1, f2, f3 = spread(y0), spread(y1), spread(y2), spread(y3)
+        sum0 = sum1 = sum2 = sum3 = spread(0.0)
+        for j in range(0, i, 4):
+            at, gained = load(y, j), load(out, j)
+            m0, m1, m2, m3 = load(row0, j), load(row1, j), load(row2, j), load(row3, j)
+            sum0, sum1 = multiply_add(m0, at, sum0), multiply_add(m1, at, sum1)
+            sum2, sum3 = multiply_add(m2, at, sum2), multiply_add(m3, at, sum3)
+            gained = multiply_add(m0, f0, multiply_add(m1, f1, gained))
+            store(out, j, multiply_add(m2, f2, multiply_add(m3, f3, gained)))
+        m10, m20, m30 = row1[i], row2[i], row3[i]
+        m21, m31, m32 = row2[i + 1], row3[i + 1], row3[i + 2]
+        out[i] = total(sum0) + row0[i] * y0 + m10 * y1 + m20 * y2 + m30 * y3
+        out[i + 1] = total(sum1) + m10 * y0 + row1[i + 1] * y1 + m21 * y2 + m31 * y3
+        out[i + 2] = total(sum2) + m20 * y0 + m21 * y1 + row2[i + 2] * y2 + m32 * y3
+        out[i + 3] = total(sum3) + m30 * y0 + m31 * y1 + m32 * y2 + row3[i + 3] * y3
+    for i in range(whole, y.size):
+        row, factor, summed = matrix[i], spread(y[i]), spread(0.0)
+        for j in range(0, whole, 4):
+            summed = multiply_add(load(row, j), load(y, j), summed)
+            store(out, j, multiply_add(load(row, j), factor, load(out, j)))
+        out[i] = total(summed) + row[i] * y[i]
+        for j in range(whole, i):
+            out[i] += row[j] * y[j]
+            out[j] += row[j] * y[i]
 
 
 @part
-def add_outer(matrix: Floats, y: Floats) -> None:
-    """M += y y' in the upper triangle."""
-    paired = y.size - y.size % 2
-    for i in range(0, paired, 2):
-        y0, y1 = y[i], y[i + 1]
-        matrix[i, i] += y0 * y0
-        for j in range(i + 1, y.size):
-            matrix[i, j] += y0 * y[j]
-            matrix[i + 1, j] += y1 * y[j]
-    if paired < y.size:
-        matrix[paired, paired] += y[paired] * y[paired]
+def move_squares(matrices: Floats, y: Floats, w: Floats) -> None:
+    """B += y y' and P -= w w', of which each row of `matrices` has a part.
 
-
-@part
-def subtract_outer(matrix: Floats, w: Floats) -> None:
-    """M -= w w' in the lower triangle."""
-    paired = w.size - w.size % 2
-    for i in range(0, paired, 2):
-        w0, w1 = w[i], w[i + 1]
-        for j in range(i + 1):
-            matrix[i, j] -= w0 * w[j]
-            matrix[i + 1, j] -= w1 * w[j]
-        matrix[i + 1, i + 1] -= w1 * w1
-    if paired < w.size:
-        for j in range(w.size):
-            matrix[paired, j] -= w[paired] * w[j]
+    The last four numbers of a row overlap with those before: they are computed from what was there.
+    """
+    dim = y.size
+    for i in range(dim + 1):
+        row, loss, gain = matrices[i], -w[max(i - 1, 0)], y[min(i, dim - 1)]
+        if dim < 4:
+            for j in range(dim):
+                row[j] += loss * w[j] if j < i else gain * y[j]
+            continue
+        losses, gains, last = spread(loss), spread(gain), load(row, dim - 4)
+        for j in range(0, dim - 4, 4):
+            now = load(row, j)
+            less, more = multiply_add(losses, load(w, j), now), multiply_add(gains, load(y, j), now)
+            store(row, j, first(i - j, less, more))
+        less = multiply_add(losses, load(w, dim - 4), last)
+        more = multiply_add(gains, load(y, dim - 4), last)
+        store(row, dim - 4, first(i - dim + 4, less, more))
 
 
 @kernel

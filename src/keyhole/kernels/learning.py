@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from keyhole.kernels.algebra import (
-    EPSILON,
-    add_outer,
-    dot,
-    invert,
-    multiply,
-    subtract_outer,
-)
+from keyhole.kernels.algebra import EPSILON, dot, invert, move_squares, multiply
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.types import Floats, Ints, State
 
@@ -114,11 +107,10 @@ def absorb(state: State, i: int, y: Floats, reward: float, w: Floats, known: boo
     if not known:
         multiply(covariance, y, w)
     staler = step(state, i, y, reward, w)
-    add_outer(state.matrices[i, :-1], y)
+    move_squares(state.matrices[i], y, w)
     if staler < 0.0:
         settle(state, i)
         return
-    subtract_outer(covariance, w)
     state.staleness[i] += staler
     if state.staleness[i] >= 1.0:
         refresh(state, i)

@@ -1,0 +1,158 @@
+"""Four numbers at a time, by a processor's vector instructions.
+
+A compiler finds them by itself in loops over many numbers. Those over the rows of a small matrix,
+or of a triangle, are too short for it, and here they are asked for. Each function says in NumPy
+what it does, and that is what runs with compiling switched off. Compiled, it is an instruction.
+"""
+
+# mypy: disable-error-code="misc,call-arg,no-untyped-call"
+# ruff: noqa: ARG001, ARG005, D103 - Numba goes by names of arguments, and is not typed itself
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, models, overload, register_model
+
+from keyhole.kernels.jit import FASTMATH
+from keyhole.kernels.types import Floats
+
+# An array of four to NumPy, a register to compiled code.
+Four: TypeAlias = Any
+
+
+def load(row: Floats, j: int) -> Four:
+    """row[j : j + 4]."""
+    return row[j : j + 4].copy()
+
+
+def store(row: Floats, j: int, four: Four) -> None:
+    """row[j : j + 4] = four."""
+    row[j : j + 4] = four
+
+
+def spread(x: float) -> Four:
+    """x, four times."""
+    return np.full(4, x)
+
+
+def multiply_add(a: Four, b: Four, c: Four) -> Four:
+    """a b + c, each."""
+    return a * b + c
+
+
+def total(four: Four) -> float:
+    """Their sum."""
+    return float(four.sum())
+
+
+def first(n: int, a: Four, b: Four) -> Four:
+    """The first n of a, and from there on b's."""
+    return np.where(np.arange(4) < n, a, b)
+
+
+class FourType(types.Type):
+    """Four numbers as compiled code knows them."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Four")
+
+
+FOUR = FourType()
+NUMBER = ir.DoubleType()
+REGISTER = ir.VectorType(NUMBER, 4)
+FLAGS = tuple(sorted(FASTMATH))
+
+
+@register_model(FourType)
+class FourModel(models.PrimitiveModel):
+    """They are one register."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, REGISTER)
+
+
+def address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Where in memory the four of a row begin."""
+    row = context.make_array(signature.args[0])(context, builder, args[0])
+    start = builder.gep(row.data, [args[1]], inbounds=True)
+    return builder.bitcast(start, REGISTER.as_pointer())
+
+
+def side_by_side(row: Any) -> Any:
+    """The type of a row, which has no gaps."""
+    if row.layout != "C":
+        raise TypingError("four numbers at a time must be side by side")
+    return row
+
+
+def spread_out(builder: Any, x: Any, kind: Any) -> Any:
+    """A register of one number or place, four times."""
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), 4), None)
+    alone = builder.insert_element(ir.Constant(kind, ir.Undefined), x, ir.IntType(32)(0))
+    return builder.shuffle_vector(alone, alone, zeros)
+
+
+@intrinsic
+def load_four(_: Any, row: Any, j: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(address(context, builder, signature, args), align=8)
+
+    return FOUR(side_by_side(row), types.intp), emit
+
+
+@intrinsic
+def store_four(_: Any, row: Any, j: Any, four: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], address(context, builder, signature, args), align=8)
+        return context.get_dummy_value()
+
+    return types.void(side_by_side(row), types.intp, FOUR), emit
+
+
+@intrinsic
+def spread_four(_: Any, x: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return spread_out(builder, args[0], REGISTER)
+
+    return FOUR(types.float64), emit
+
+
+@intrinsic
+def multiply_add_four(_: Any, a: Any, b: Any, c: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        product = builder.fmul(args[0], args[1], flags=FLAGS)
+        return builder.fadd(product, args[2], flags=FLAGS)
+
+    return FOUR(FOUR, FOUR, FOUR), emit
+
+
+@intrinsic
+def total_four(_: Any, four: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind, name = ir.FunctionType(NUMBER, [NUMBER, REGISTER]), "llvm.vector.reduce.fadd.v4f64"
+        add_up = cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(add_up, [NUMBER(-0.0), args[0]], fastmath=FLAGS)
+
+    return types.float64(FOUR), emit
+
+
+@intrinsic
+def first_four(_: Any, n: Any, a: Any, b: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(64), 4)
+        limit = spread_out(builder, args[0], kind)
+        before = builder.icmp_signed("<", ir.Constant(kind, [0, 1, 2, 3]), limit)
+        return builder.select(before, args[1], args[2])
+
+    return FOUR(types.int64, FOUR, FOUR), emit
+
+
+overload(load, strict=False)(lambda row, j: lambda row, j: load_four(row, j))
+overload(store, strict=False)(lambda row, j, four: lambda row, j, four: store_four(row, j, four))
+overload(spread, strict=False)(lambda x: lambda x: spread_four(x))
+overload(multiply_add, strict=False)(lambda a, b, c: lambda a, b, c: multiply_add_four(a, b, c))
+overload(total, strict=False)(lambda four: lambda four: total_four(four))
+overload(first, strict=False)(lambda n, a, b: lambda n, a, b: first_four(n, a, b))
