@@ -145,7 +145,8 @@ def test_decisions_depend_on_nothing_hidden(policy: kh.Policy) -> None:
         truth = kernels.Truth(hidden, -hidden, np.empty(0, np.int64), eta)
         state, rule, owner = player.posterior.state, player.rule, player.owner
         kernels.trial(state, rule, owner, block, truth, 0, player.record)
-        arms: np.ndarray = np.diff(player.record.pulls, axis=0, prepend=0.0).argmax(axis=1)
+        noted = player.record.noted[:, len(replication.SUMS) :][:, :n]
+        arms: np.ndarray = np.diff(noted, axis=0, prepend=0.0).argmax(axis=1)
         return arms
 
     arms = pulls(rewards, np.zeros((rounds, n)), np.zeros((n, d)))

@@ -38,20 +38,18 @@ class Posterior:
         self.prior_precision = prior
         self.state = State(
             prior=np.full(k, prior),
-            matrices=np.zeros((k, d + 1, d)),
-            moment=np.zeros((k, d)),
-            n=np.zeros(k),
-            squares=np.zeros(k),
-            mean=np.zeros((k, d)),
-            residual=np.zeros(k),
-            penalty=np.zeros(k),
-            trace=np.full(k, d / prior),
-            bound=np.full(k, 1.0 / prior),
-            staleness=np.zeros(k),
+            matrices=np.empty((k, d + 1, d)),
+            moment=np.empty((k, d)),
+            n=np.empty(k),
+            squares=np.empty(k),
+            mean=np.empty((k, d)),
+            residual=np.empty(k),
+            penalty=np.empty(k),
+            trace=np.empty(k),
+            bound=np.empty(k),
+            staleness=np.empty(k),
         )
-        diagonal = np.arange(d)
-        self.state.precision[:, diagonal, diagonal] = prior
-        self.state.covariance[:, diagonal, diagonal] = 1.0 / prior
+        kernels.forget(self.state)
 
     @property
     def n_parameters(self) -> int:

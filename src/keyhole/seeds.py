@@ -41,7 +41,8 @@ class Stream:
 
     def __init__(self, parent: np.random.SeedSequence, words: Bits, key: int) -> None:
         self._parent, self._key = parent, key
-        self._state = stream_state(words, key)
+        # Where it is, for kernels that draw by themselves.
+        self.state = stream_state(words, key)
 
     @cached_property
     def _generator(self) -> np.random.Generator:
@@ -65,7 +66,7 @@ class Stream:
         room = np.empty(() if size is None else size) if out is None else out
         if not room.flags.c_contiguous or room.dtype != np.float64:
             raise InvalidValue("out must be a contiguous array of float64")
-        fill(self._state, room.reshape(-1))
+        fill(self.state, room.reshape(-1))
         return float(room) if size is None and out is None else room
 
 

@@ -6,10 +6,11 @@ The only place where numba is used. Callers use the names below; the rest is the
 """
 
 from keyhole.kernels.choosing import select_rows
+from keyhole.kernels.drawing import Drawn, Lens, draw_rounds
 from keyhole.kernels.exploring import explorations
 from keyhole.kernels.gaps import add_rows, fill_rounds, fill_row
-from keyhole.kernels.learning import absorb_many, refresh, settle
-from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
+from keyhole.kernels.learning import absorb_many, forget, refresh, settle
+from keyhole.kernels.normals import Bits, fill_both, fill_normals, fill_uniforms, stream_state
 from keyhole.kernels.online import all_finite, all_usable, choose, learn
 from keyhole.kernels.playing import Block, Record, Truth, play, trial
 from keyhole.kernels.probability import winning_rows
@@ -18,8 +19,10 @@ from keyhole.kernels.types import Floats, Ints, Rule, State
 __all__ = [
     "Bits",
     "Block",
+    "Drawn",
     "Floats",
     "Ints",
+    "Lens",
     "Record",
     "Rule",
     "State",
@@ -29,11 +32,14 @@ __all__ = [
     "all_finite",
     "all_usable",
     "choose",
+    "draw_rounds",
     "explorations",
+    "fill_both",
     "fill_normals",
     "fill_rounds",
     "fill_row",
     "fill_uniforms",
+    "forget",
     "learn",
     "play",
     "refresh",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from keyhole.kernels.algebra import EPSILON, dot, invert, move_squares, multiply
-from keyhole.kernels.jit import kernel, part
+from keyhole.kernels.jit import kernel, loop, part
 from keyhole.kernels.types import Floats, Ints, State
 
 # A rank-one step with q = y'Py loses about log10(1 + q) digits of the covariance in the direction
@@ -14,6 +14,20 @@ REFRESH_LOSS = 1e7
 # Where the terms of y'Py cancel so far that rounding may change 1 + q by this part of it, as with
 # collinear features of a large scale, a step cannot be trusted, and the sums are asked at once.
 CANCELLATION = 1e-6
+
+
+@loop
+def forget(state: State) -> None:
+    """Know nothing but the prior."""
+    dim = state.mean.shape[1]
+    for i in range(state.n.size):
+        prior = state.prior[i]
+        state.matrices[i, :, :] = 0.0
+        for j in range(dim):
+            state.matrices[i, j, j], state.matrices[i, j + 1, j] = prior, 1.0 / prior
+            state.moment[i, j], state.mean[i, j] = 0.0, 0.0
+        state.n[i], state.squares[i], state.residual[i], state.penalty[i] = 0.0, 0.0, 0.0, 0.0
+        state.trace[i], state.bound[i], state.staleness[i] = dim / prior, 1.0 / prior, 0.0
 
 
 @kernel

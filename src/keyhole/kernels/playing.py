@@ -8,7 +8,7 @@ from keyhole.kernels.choosing import select
 from keyhole.kernels.deferring import LARGE, Late, absorb_late, catch_up, nothing_late
 from keyhole.kernels.exploring import is_diverse
 from keyhole.kernels.jit import kernel, loop, part
-from keyhole.kernels.learning import absorb
+from keyhole.kernels.learning import absorb, forget
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 
@@ -39,18 +39,16 @@ class Truth(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A policy's standing after the rounds of each checkpoint, and so far.
+    """A policy's standing: so far, and as it was after the rounds of each checkpoint.
 
-    Of both it says: regret; latent regret; how many choices were optimal, how many were the right
-    answer, and how many of the best observer's were.
+    Sums are of regret and of latent regret; how many choices were optimal, how many were the right
+    answer, and how many of the best observer's were: these three are noted as shares.
     """
 
     checkpoints: Ints  # (C,)  numbers of rounds, rising
-    totals: Floats  # (5, C)
-    pulls: Floats  # (C, n_arms)
-    error: Floats  # (C, n_arms)  |mean - eta|
+    noted: Floats  # (C, 5 + 2 n_arms)  sums, pulls, and |mean - eta| of each arm
     sums: Floats  # (5,)
-    counts: Floats  # (n_arms,)
+    pulls: Floats  # (n_arms,)
 
 
 @loop
@@ -123,30 +121,39 @@ def judge(chosen: Ints, truth: Truth, low: int, high: int, record: Record) -> No
         regret += cost(best, values[t, k])
         latent_regret += cost(best_latent, latent[t, k])
         optimal += values[t, k] == best
-        record.counts[k] += 1.0
+        record.pulls[k] += 1.0
     record.sums[0], record.sums[1], record.sums[2] = regret, latent_regret, optimal
     for t in range(low, high if labels.size > 0 else low):
         record.sums[3] += chosen[t] == labels[t]
         record.sums[4] += np.argmax(values[t]) == labels[t]
 
 
-@kernel
+@loop
 def note(state: State, owner: Ints, eta: Floats, record: Record, c: int) -> None:
     """Write down how a policy stands at checkpoint c."""
-    record.totals[:, c] = record.sums
-    record.pulls[c] = record.counts
+    noted, sums = record.noted[c], record.sums
+    for s in range(sums.size):
+        noted[s] = sums[s] / (1.0 if s < 2 else record.checkpoints[c])
     for k in range(owner.size):
+        noted[sums.size + k] = record.pulls[k]
         squared = 0.0
         for j in range(eta.shape[1]):
             squared += (state.mean[owner[k], j] - eta[k, j]) ** 2
-        record.error[c, k] = np.sqrt(squared)
+        noted[sums.size + owner.size + k] = np.sqrt(squared)
 
 
 @kernel
 def trial(
     state: State, rule: Rule, owner: Ints, block: Block, truth: Truth, start: int, record: Record
 ) -> None:
-    """Play a block whose first round comes after `start` others, and keep the record."""
+    """Play a block whose first round comes after `start` others, and keep the record.
+
+    Whoever begins knows nothing, whatever was learned and noted before.
+    """
+    if start == 0:
+        forget(state)
+        record.sums[:] = 0.0
+        record.pulls[:] = 0.0
     n = block.rewards.shape[0]
     chosen = np.empty(n, np.int64)
     scratch = scratch_for(state, rule, owner)

@@ -21,8 +21,8 @@ from keyhole.worlds import Rounds, World
 # enough that threads seldom wait for each other's Python between blocks.
 BLOCK_FLOATS = 2**18
 
-# What a record has totals of, in their order; the last two only where rounds have right answers.
-TOTALS = ("regret", "latent_regret", "optimal", "correct", "best_correct")
+# What a record has sums of, in their order; the last two only where rounds have right answers.
+SUMS = ("regret", "latent_regret", "optimal", "correct", "best_correct")
 # What is kept of a replication: of each policy at each checkpoint, and there of each arm.
 Outcome = dict[str, NDArray[np.float64]]
 Tick = Callable[[int], None]
@@ -40,23 +40,8 @@ class Player:
         self.posterior = Posterior(
             n_parameters=1 if shared else n, dim=world.dim, prior_precision=policy.prior_precision
         )
-        self.record = Record(
-            checkpoints=checkpoints,
-            totals=np.zeros((len(TOTALS), checkpoints.size)),
-            pulls=np.zeros((checkpoints.size, n)),
-            error=np.zeros((checkpoints.size, n)),
-            sums=np.zeros(len(TOTALS)),
-            counts=np.zeros(n),
-        )
-        self._start = self.posterior.copy().state
-
-    def again(self) -> None:
-        """Forget all of it, and be ready for the next replication."""
-        for array, start in zip(self.posterior.state, self._start, strict=True):
-            array[...] = start
-        # What is noted at checkpoints is written over.
-        self.record.sums[:] = 0.0
-        self.record.counts[:] = 0.0
+        noted = np.empty((checkpoints.size, len(SUMS) + 2 * n))
+        self.record = Record(checkpoints, noted, sums=np.empty(len(SUMS)), pulls=np.empty(n))
 
 
 class Room(threading.local):
@@ -68,13 +53,11 @@ class Room(threading.local):
         self.players: list[Player] = []
 
     def players_of(self, plan: Plan, world: World) -> list[Player]:
-        """Players who know nothing yet. In one and the same world they are not made anew.
+        """Players, who in one and the same world are not made anew: they forget as they begin.
 
         Large ones are: making them takes no time then, and a worker's thread may live for days.
         """
         if self.plan is plan:
-            for player in self.players:
-                player.again()
             return self.players
         players = [Player(policy, world, plan.checkpoints) for policy in plan.policies.values()]
         small = sum(player.posterior.state.matrices.size for player in players) <= BLOCK_FLOATS
@@ -110,8 +93,8 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
     for start in range(0, plan.horizon, size):
         n = min(size, plan.horizon - start)
         rounds = _checked(world, world.rounds(n, source), n)
-        z = source["policy"].standard_normal(out=source.empty("z", (n, world.n_arms)))
-        uniforms = source["coin"].random(out=source.empty("uniforms", (n, 2)))
+        z, uniforms = source.empty("z", (n, world.n_arms)), source.empty("uniforms", (n, 2))
+        kernels.fill_both(source["policy"].state, source["coin"].state, z, uniforms)
         labels = NO_LABELS if rounds.labels is None else rounds.labels
         block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
         truth = kernels.Truth(rounds.values, rounds.latent, labels, world.eta)
@@ -120,13 +103,13 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
             kernels.trial(state, rule, owner, block, truth, start, player.record)
         if tick is not None:
             tick(n)
-    kept = TOTALS if rounds.labels is not None else TOTALS[:3]
-    totals = np.array([player.record.totals[: len(kept)] for player in players])
-    totals[:, 2:] /= plan.checkpoints
-    outcome = {name: totals[:, i] for i, name in enumerate(kept)}
-    outcome["pulls"] = np.array([player.record.pulls for player in players])
-    outcome["error"] = np.array([player.record.error for player in players])
-    if rounds.labels is not None:  # the best observer is the same, whoever plays
+    noted = np.array([player.record.noted for player in players])
+    outcome = {name: noted[:, :, i] for i, name in enumerate(SUMS)}
+    outcome["pulls"] = noted[:, :, len(SUMS) : len(SUMS) + world.n_arms]
+    outcome["error"] = noted[:, :, len(SUMS) + world.n_arms :]
+    if rounds.labels is None:
+        del outcome["correct"], outcome["best_correct"]
+    else:  # the best observer is the same, whoever plays
         outcome["best_correct"] = outcome["best_correct"][0]
     return outcome
 

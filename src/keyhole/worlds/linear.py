@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from keyhole import checks
 from keyhole.choice import choice_probabilities, expected_largest
 from keyhole.errors import InvalidValue
-from keyhole.kernels import Ints
+from keyhole.kernels import Ints, Lens
 from keyhole.seeds import Seed, Streams, streams
 from keyhole.worlds import drawing
 from keyhole.worlds.correlated import largest_of
@@ -26,16 +26,6 @@ from keyhole.worlds.rounds import Floats, Rounds, World, digest
 
 # How many rounds an estimate is made from where no closed form is known.
 TRIALS = 100_000
-
-
-class Roots(NamedTuple):
-    """Square roots of a world's covariances."""
-
-    observation: Floats
-    # (k, arms): k normals times it have the unseen covariance; of own contexts, a row of scales.
-    unseen: Floats
-    context: Floats
-    sensing: Floats
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -271,24 +261,29 @@ class LinearWorld(World):
             yield self.rounds(1000, source).values
 
     @cached_property
-    def roots(self) -> Roots:
-        """The roots of the covariances that rounds are drawn with."""
-        return Roots(
-            observation=root(self.observation_covariance),
-            unseen=self._unseen_root,
-            context=root(self.context_covariance),
-            sensing=root(self.sensing_covariance),
-        )
+    def roots(self) -> tuple[Floats, Floats]:
+        """The roots of the covariances of contexts and of sensing noise."""
+        return root(self.context_covariance), root(self.sensing_covariance)
 
-    @property
-    def _unseen_root(self) -> Floats:
-        if not self.shared_context:
-            return np.sqrt(np.diag(self.unseen_covariance))[None, :]
-        different = self.parameters[self.distinct[0]]
-        # Arms beyond the context's length have nothing of their own: as few normals as can be.
-        if len(different) > self.context_dim:
-            return root(self.unseen_context) @ different.T
-        return root(different @ self.unseen_context @ different.T)
+    @cached_property
+    def lens(self) -> Lens:
+        """What rounds are drawn with if contexts and sensing noise are normal."""
+        unseen = np.sqrt(np.diag(self.unseen_covariance))[None, :]
+        if self.shared_context:
+            first, twin = self.distinct
+            different = self.parameters[first]
+            # Arms beyond the context's length have nothing of their own: as few normals as can be.
+            if len(different) > self.context_dim:
+                unseen = root(self.unseen_context) @ different.T
+            else:
+                unseen = root(different @ self.unseen_context @ different.T)
+            unseen = unseen[:, twin]
+        return Lens(
+            observation=root(self.observation_covariance),
+            eta=self.eta,
+            unseen=np.ascontiguousarray(unseen),
+            reward_scale=self.reward_scale,
+        )
 
     def rounds(self, n: int, seed: Seed | Streams = None) -> Rounds:
         """The next n rounds of some streams, or the first n of a seed."""
