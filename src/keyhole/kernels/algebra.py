@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.types import Floats
-from keyhole.kernels.vectors import first, load, multiply_add, spread, store, total
+from keyhole.kernels.vectors import first, load, multiply_add, spread, store, total, totals
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -27,12 +27,11 @@ def dot(a: Floats, b: Floats) -> float:
 @part
 def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
     """out = M y by the lower triangle of M: an entry serves its mirror image too."""
-    whole = y.size - y.size % 4
+    whole, none = y.size - y.size % 4, spread(0.0)
     for i in range(0, whole, 4):
         row0, row1, row2, row3 = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
-        y0, y1, y2, y3 = y[i], y[i + 1], y[i + 2], y[i + 3]
-        f0, f1, f2, f3 = spread(y0), spread(y1), spread(y2), spread(y3)
-        sum0 = sum1 = sum2 = sum3 = spread(0.0)
+        f0, f1, f2, f3 = spread(y[i]), spread(y[i + 1]), spread(y[i + 2]), spread(y[i + 3])
+        sum0 = sum1 = sum2 = sum3 = none
         for j in range(0, i, 4):
             at, gained = load(y, j), load(out, j)
             m0, m1, m2, m3 = load(row0, j), load(row1, j), load(row2, j), load(row3, j)
@@ -40,12 +39,16 @@ def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
             sum2, sum3 = multiply_add(m2, at, sum2), multiply_add(m3, at, sum3)
             gained = multiply_add(m0, f0, multiply_add(m1, f1, gained))
             store(out, j, multiply_add(m2, f2, multiply_add(m3, f3, gained)))
-        m10, m20, m30 = row1[i], row2[i], row3[i]
-        m21, m31, m32 = row2[i + 1], row3[i + 1], row3[i + 2]
-        out[i] = total(sum0) + row0[i] * y0 + m10 * y1 + m20 * y2 + m30 * y3
-        out[i + 1] = total(sum1) + m10 * y0 + row1[i + 1] * y1 + m21 * y2 + m31 * y3
-        out[i + 2] = total(sum2) + m20 * y0 + m21 * y1 + row2[i + 2] * y2 + m32 * y3
-        out[i + 3] = total(sum3) + m30 * y0 + m31 * y1 + m32 * y2 + row3[i + 3] * y3
+        # On the diagonal, an entry below it serves its mirror image, and one on it does not.
+        at, m0, m1, m2, m3 = load(y, i), load(row0, i), load(row1, i), load(row2, i), load(row3, i)
+        sum1, sum2 = (
+            multiply_add(first(1, m1, none), at, sum1),
+            multiply_add(first(2, m2, none), at, sum2),
+        )
+        sum3 = multiply_add(first(3, m3, none), at, sum3)
+        gained = multiply_add(first(1, m0, none), f0, totals(sum0, sum1, sum2, sum3))
+        gained = multiply_add(first(2, m1, none), f1, gained)
+        store(out, i, multiply_add(first(3, m2, none), f2, multiply_add(m3, f3, gained)))
     for i in range(whole, y.size):
         row, factor, summed = matrix[i], spread(y[i]), spread(0.0)
         for j in range(0, whole, 4):
@@ -58,14 +61,14 @@ def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
 
 
 @part
-def move_squares(matrices: Floats, y: Floats, w: Floats) -> None:
-    """B += y y' and P -= w w', of which each row of `matrices` has a part.
+def move_squares(matrices: Floats, y: Floats, w: Floats, share: float) -> None:
+    """B += y y' and P -= share w w', of which each row of `matrices` has a part.
 
     The last four numbers of a row overlap with those before: they are computed from what was there.
     """
     dim = y.size
     for i in range(dim + 1):
-        row, loss, gain = matrices[i], -w[max(i - 1, 0)], y[min(i, dim - 1)]
+        row, loss, gain = matrices[i], -share * w[max(i - 1, 0)], y[min(i, dim - 1)]
         if dim < 4:
             for j in range(dim):
                 row[j] += loss * w[j] if j < i else gain * y[j]

@@ -59,17 +59,16 @@ def survey(
 
     Costs O(1) a candidate, or O(d) where each has a y of its own.
     """
-    squared_length = dot(y[0], y[0])
+    length = np.sqrt(dot(y[0], y[0])) * SLACK
     for k in range(owner.size):
         if y.shape[0] > 1:
-            squared_length = dot(y[k], y[k])
-        score[k] = squared_length * state.bound[owner[k]]
+            length = np.sqrt(dot(y[k], y[k])) * SLACK
+        score[k] = length * np.sqrt(state.bound[owner[k]])
     # Plain loops over arrays, one thing at a time, become vector instructions: with very many arms
     # they count. Where hope is largest is anybody's guess, and a branch would guess wrong.
     for k in range(owner.size):
         optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
-        reach = max(optimism + dispersion * z[k], 0.0) * SLACK
-        score[k] = mean[k] + reach * np.sqrt(score[k])
+        score[k] = mean[k] + max(optimism + dispersion * z[k], 0.0) * score[k]
     most = -np.inf
     for k in range(owner.size):
         most = max(most, score[k])

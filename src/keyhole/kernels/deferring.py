@@ -60,23 +60,21 @@ def absorb_late(
     if not known:
         multiply(state.matrices[i, 1:], y, w)
         subtract_late(late, i, y, w)
-    staler = step(state, i, y, reward, w)
-    m = late.n[i]
+    share = step(state, i, y, reward, w)
+    m, root = late.n[i], np.sqrt(share)
     late.n[i] = m + 1
     for j in range(y.size):
         late.y[i, m, j] = y[j]
     for j in range(y.size):
-        late.w[i, m, j] = w[j]
-    if staler < 0.0:
+        late.w[i, m, j] = root * w[j]
+    if share == 0.0:
         catch_up(state, late, i)
         settle(state, i)
-        return
-    state.staleness[i] += staler
-    if state.staleness[i] >= 1.0:
+    elif state.staleness[i] >= 1.0:
         catch_up(state, late, i)
         refresh(state, i)
     elif m + 1 == TOGETHER:
         catch_up(state, late, i)
         if int(state.n[i]) % y.size < TOGETHER:
-            bound = eigenvalue_bound(state.matrices[i, 1:], state.trace[i])
+            bound = eigenvalue_bound(state.matrices[i, 1:], state.trace[i], w)
             state.bound[i] = min(state.bound[i], bound)

@@ -38,7 +38,7 @@ def refresh(state: State, i: int) -> None:
     multiply(covariance, state.moment[i], state.mean[i])
     state.penalty[i] = state.prior[i] * dot(state.mean[i], state.mean[i])
     state.trace[i] = np.trace(covariance)
-    state.bound[i] = eigenvalue_bound(covariance, state.trace[i])
+    state.bound[i] = eigenvalue_bound(covariance, state.trace[i], np.empty(covariance.shape[0]))
     state.staleness[i] = 0.0
 
 
@@ -54,19 +54,23 @@ def settle(state: State, i: int) -> None:
     state.residual[i] = max(difference, state.penalty[i])
 
 
-@kernel
-def eigenvalue_bound(covariance: Floats, trace: float) -> float:
-    """The trace or the largest absolute row sum: both are at least the largest eigenvalue."""
-    dim = covariance.shape[0]
-    rows = np.zeros(dim)
-    for i in range(dim):
-        for j in range(i):
-            rows[j] += abs(covariance[i, j])
+@loop
+def eigenvalue_bound(covariance: Floats, trace: float, rows: Floats) -> float:
+    """The trace or the largest absolute row sum: both are at least the largest eigenvalue.
+
+    rows: (d,) is scratch space.
+    """
+    largest = 0.0
+    for i in range(rows.size):
         total = covariance[i, i]
         for j in range(i):
             total += abs(covariance[i, j])
-        rows[i] += total
-    return min(trace, float(rows.max()))
+        for j in range(i):
+            rows[j] += abs(covariance[i, j])
+        rows[i] = total
+    for i in range(rows.size):
+        largest = max(largest, rows[i])
+    return min(trace, largest)
 
 
 @part
@@ -86,11 +90,11 @@ def cancels(covariance: Floats, y: Floats, most: float, q: float) -> bool:
 
 @part
 def step(state: State, i: int, y: Floats, reward: float, w: Floats) -> float:
-    """Move all but the matrices of parameter i along; w is P y, and then the part that P loses.
+    """Move all but the matrices of parameter i along, where w is P y.
 
-    With u = Py and q = y'u: P loses u u'/(1+q), the mean gains u (r - y'mean)/(1+q), and the
-    residual sum of squares gains (r - y'mean)^2/(1+q). What comes back says how much staler the
-    caches are, or is negative where rounding is too much for a step, and the sums must be asked.
+    With q = y'w: P loses w w' / (1 + q), the mean gains w (r - y'mean) / (1 + q), and the residual
+    sum of squares gains (r - y'mean)^2 / (1 + q). What comes back is 1 / (1 + q), or zero where
+    rounding is too much for a step, and the sums must be asked.
     """
     mean, moment = state.mean[i], state.moment[i]
     # One sum or one row a loop: only then do they become vector instructions.
@@ -100,18 +104,17 @@ def step(state: State, i: int, y: Floats, reward: float, w: Floats) -> float:
     state.n[i] += 1.0
     state.squares[i] += reward * reward
     if cancels(state.matrices[i, 1:], y, squared_length * state.bound[i], q):
-        return -1.0
+        return 0.0
 
-    shrink = 1.0 / np.sqrt(1.0 + q)
-    surprise = (reward - value) * shrink
-    for j in range(y.size):
-        w[j] *= shrink
+    share = 1.0 / (1.0 + q)
+    surprise = (reward - value) * share
     for j in range(y.size):
         mean[j] += surprise * w[j]
-    state.residual[i] += surprise * surprise
+    state.residual[i] += surprise * (reward - value)
     state.penalty[i] = state.prior[i] * dot(mean, mean)
-    state.trace[i] -= dot(w, w)
-    return 1.0 / REFRESH_STEPS + q * (1.0 / REFRESH_LOSS)
+    state.trace[i] -= share * dot(w, w)
+    state.staleness[i] += 1.0 / REFRESH_STEPS + q * (1.0 / REFRESH_LOSS)
+    return share
 
 
 @part
@@ -120,17 +123,15 @@ def absorb(state: State, i: int, y: Floats, reward: float, w: Floats, known: boo
     covariance = state.matrices[i, 1:]
     if not known:
         multiply(covariance, y, w)
-    staler = step(state, i, y, reward, w)
-    move_squares(state.matrices[i], y, w)
-    if staler < 0.0:
+    share = step(state, i, y, reward, w)
+    move_squares(state.matrices[i], y, w, share)
+    if share == 0.0:
         settle(state, i)
-        return
-    state.staleness[i] += staler
-    if state.staleness[i] >= 1.0:
+    elif state.staleness[i] >= 1.0:
         refresh(state, i)
     elif int(state.n[i]) % y.size == 0:
         # Once in d steps the bound costs no more than a dot product each.
-        state.bound[i] = min(state.bound[i], eigenvalue_bound(covariance, state.trace[i]))
+        state.bound[i] = min(state.bound[i], eigenvalue_bound(covariance, state.trace[i], w))
 
 
 @kernel

@@ -16,7 +16,6 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload, register_model
 
-from keyhole.kernels.jit import FASTMATH
 from keyhole.kernels.types import Floats
 
 # An array of four to NumPy, a register to compiled code.
@@ -48,6 +47,11 @@ def total(four: Four) -> float:
     return float(four.sum())
 
 
+def totals(a: Four, b: Four, c: Four, d: Four) -> Four:
+    """The sum of each."""
+    return np.array([a.sum(), b.sum(), c.sum(), d.sum()])
+
+
 def first(n: int, a: Four, b: Four) -> Four:
     """The first n of a, and from there on b's."""
     return np.where(np.arange(4) < n, a, b)
@@ -63,7 +67,6 @@ class FourType(types.Type):
 FOUR = FourType()
 NUMBER = ir.DoubleType()
 REGISTER = ir.VectorType(NUMBER, 4)
-FLAGS = tuple(sorted(FASTMATH))
 
 
 @register_model(FourType)
@@ -88,11 +91,15 @@ def side_by_side(row: Any) -> Any:
     return row
 
 
+def mixed(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
+    """Of the numbers of a and then of b, those in four places."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), 4), places))
+
+
 def spread_out(builder: Any, x: Any, kind: Any) -> Any:
     """A register of one number or place, four times."""
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), 4), None)
     alone = builder.insert_element(ir.Constant(kind, ir.Undefined), x, ir.IntType(32)(0))
-    return builder.shuffle_vector(alone, alone, zeros)
+    return mixed(builder, alone, alone, [0, 0, 0, 0])
 
 
 @intrinsic
@@ -123,8 +130,11 @@ def spread_four(_: Any, x: Any) -> Any:
 @intrinsic
 def multiply_add_four(_: Any, a: Any, b: Any, c: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        product = builder.fmul(args[0], args[1], flags=FLAGS)
-        return builder.fadd(product, args[2], flags=FLAGS)
+        # Not a product and a sum: whether those are fused depends on what is around them, and the
+        # same numbers would be rounded in one way by one kernel and in another by the next.
+        kind = ir.FunctionType(REGISTER, [REGISTER] * 3)
+        fused = cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v4f64")
+        return builder.call(fused, args)
 
     return FOUR(FOUR, FOUR, FOUR), emit
 
@@ -134,9 +144,23 @@ def total_four(_: Any, four: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind, name = ir.FunctionType(NUMBER, [NUMBER, REGISTER]), "llvm.vector.reduce.fadd.v4f64"
         add_up = cgutils.get_or_insert_function(builder.module, kind, name)
-        return builder.call(add_up, [NUMBER(-0.0), args[0]], fastmath=FLAGS)
+        return builder.call(add_up, [NUMBER(-0.0), args[0]], fastmath=("reassoc",))
 
     return types.float64(FOUR), emit
+
+
+@intrinsic
+def totals_four(_: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def halves(a: Any, b: Any) -> Any:
+            even, odd = mixed(builder, a, b, [0, 4, 2, 6]), mixed(builder, a, b, [1, 5, 3, 7])
+            return builder.fadd(even, odd)
+
+        ab, cd = halves(args[0], args[1]), halves(args[2], args[3])
+        low, high = mixed(builder, ab, cd, [0, 1, 4, 5]), mixed(builder, ab, cd, [2, 3, 6, 7])
+        return builder.fadd(low, high)
+
+    return FOUR(FOUR, FOUR, FOUR, FOUR), emit
 
 
 @intrinsic
@@ -155,4 +179,5 @@ overload(store, strict=False)(lambda row, j, four: lambda row, j, four: store_fo
 overload(spread, strict=False)(lambda x: lambda x: spread_four(x))
 overload(multiply_add, strict=False)(lambda a, b, c: lambda a, b, c: multiply_add_four(a, b, c))
 overload(total, strict=False)(lambda four: lambda four: total_four(four))
+overload(totals, strict=False)(lambda a, b, c, d: lambda a, b, c, d: totals_four(a, b, c, d))
 overload(first, strict=False)(lambda n, a, b: lambda n, a, b: first_four(n, a, b))
