@@ -6,7 +6,7 @@ The only place where numba is used. Callers use the names below; the rest is the
 """
 
 from keyhole.kernels.choosing import select_rows
-from keyhole.kernels.drawing import Drawn, Lens, draw_rounds
+from keyhole.kernels.drawing import Lens, draw_rounds
 from keyhole.kernels.exploring import explorations
 from keyhole.kernels.gaps import add_rows, fill_rounds, fill_row
 from keyhole.kernels.learning import absorb_many, forget, refresh, settle
@@ -19,7 +19,6 @@ from keyhole.kernels.types import Floats, Ints, Rule, State
 __all__ = [
     "Bits",
     "Block",
-    "Drawn",
     "Floats",
     "Ints",
     "Lens",

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from keyhole.kernels.algebra import dot
-from keyhole.kernels.jit import kernel, loop, part
+from keyhole.kernels.jit import kernel, loop
 from keyhole.kernels.normals import Bits, fill_normals
-from keyhole.kernels.types import Floats
+from keyhole.kernels.types import Floats, Ints
 from keyhole.kernels.vectors import load, multiply_add, spread, store
 
 
@@ -24,44 +24,61 @@ class Lens(NamedTuple):
     reward_scale: float
 
 
-class Drawn(NamedTuple):
-    """T rounds, and what they are made from. A row is a round, or an arm's own part of one."""
-
-    seen: Floats  # (rows, d)  normals
-    hidden: Floats  # (T, k)  normals; (T, n_arms) for own contexts
-    y: Floats  # (rows, d)
-    values: Floats  # (T, n_arms)  y'eta
-    latent: Floats  # (T, n_arms)  x'mu
-    rewards: Floats  # (T, n_arms)  the reward's noise, of scale 1, and then the reward
+# So many rounds at a time: what is made of normals while they are in a core's own cache.
+PIECE = 64
 
 
 @kernel
-def draw_rounds(context: Bits, hidden: Bits, lens: Lens, drawn: Drawn) -> None:
-    """Draw y, then x'mu given y, and then add the reward's noise."""
-    fill_normals(context, drawn.seen.reshape(-1))
-    fill_normals(hidden, drawn.hidden.reshape(-1))
-    product(drawn.seen, lens.observation, drawn.y)
-    if drawn.y.shape[0] == drawn.values.shape[0]:
-        product(drawn.y, np.ascontiguousarray(lens.eta.T), drawn.values)
-        product(drawn.hidden, lens.unseen, drawn.latent)
-    else:
-        own_products(drawn, lens)
-    add_up(drawn, lens.reward_scale)
+def draw_rounds(
+    context: Bits,
+    hidden: Bits,
+    lens: Lens,
+    y: Floats,
+    values: Floats,
+    latent: Floats,
+    rewards: Floats,
+) -> None:
+    """Draw y, (T, 1 or n_arms, d), its values y'eta, and then x'mu given y, (T, n_arms).
+
+    `rewards` holds the noise of rewards, of scale 1, and then the rewards.
+    """
+    rounds, arms = values.shape
+    rows, dim = y.shape[1:]
+    shared = rows == 1
+    eta = np.ascontiguousarray(lens.eta.T)
+    used, used_eta, used_unseen = (
+        used_rows(lens.observation),
+        used_rows(eta),
+        used_rows(lens.unseen),
+    )
+    seen = np.empty((PIECE * rows, dim))
+    unseen = np.empty((PIECE, lens.unseen.shape[0] if shared else arms))
+    for low in range(0, rounds, PIECE):
+        n = min(PIECE, rounds - low)
+        fill_normals(context, seen[: n * rows].reshape(-1))
+        fill_normals(hidden, unseen[:n].reshape(-1))
+        now = y[low : low + n].reshape((n * rows, dim))
+        product(seen[: n * rows], lens.observation, used, now)
+        if shared:
+            product(now, eta, used_eta, values[low : low + n])
+            product(unseen[:n], lens.unseen, used_unseen, latent[low : low + n])
+        else:
+            own_products(now, lens, unseen, values[low : low + n], latent[low : low + n])
+    add_up(values, latent, rewards, lens.reward_scale)
 
 
 @loop
-def own_products(drawn: Drawn, lens: Lens) -> None:
+def own_products(y: Floats, lens: Lens, unseen: Floats, values: Floats, latent: Floats) -> None:
     """Where every arm has a context of its own: each row times the parameter of its arm."""
-    for t in range(drawn.values.shape[0]):
-        for k in range(drawn.values.shape[1]):
-            drawn.values[t, k] = dot(drawn.y[t * drawn.values.shape[1] + k], lens.eta[k])
-            drawn.latent[t, k] = drawn.hidden[t, k] * lens.unseen[0, k]
+    for t in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            values[t, k] = dot(y[t * values.shape[1] + k], lens.eta[k])
+            latent[t, k] = unseen[t, k] * lens.unseen[0, k]
 
 
 @loop
-def add_up(drawn: Drawn, scale: float) -> None:
+def add_up(values: Floats, latent: Floats, rewards: Floats, scale: float) -> None:
     """What is predicted, what is not, and noise."""
-    values, latent, rewards = drawn.values, drawn.latent, drawn.rewards
     for t in range(values.shape[0]):
         for k in range(values.shape[1]):
             latent[t, k] += values[t, k]
@@ -69,7 +86,7 @@ def add_up(drawn: Drawn, scale: float) -> None:
 
 
 @loop
-def product(rows: Floats, matrix: Floats, out: Floats) -> None:
+def product(rows: Floats, matrix: Floats, used: Ints, out: Floats) -> None:
     """out = rows M, four rows and eight columns at a time, of which the last ones may overlap."""
     n, columns = out.shape
     if n < 4 or columns < 4:
@@ -81,7 +98,7 @@ def product(rows: Floats, matrix: Floats, out: Floats) -> None:
         return
     for start in range(0, columns, 8):
         a, b = min(start, columns - 4), min(start + 4, columns - 4)
-        low, high = used_rows(matrix, a, b)
+        low, high = used[start // 8, 0], used[start // 8, 1]
         for begin in range(0, n, 4):
             t = min(begin, n - 4)
             row0, row1, row2, row3 = rows[t], rows[t + 1], rows[t + 2], rows[t + 3]
@@ -103,15 +120,20 @@ def product(rows: Floats, matrix: Floats, out: Floats) -> None:
             store(out[t + 3], b, t3)
 
 
-@part
-def used_rows(matrix: Floats, a: int, b: int) -> tuple[int, int]:
-    """From which row to which the columns from a and from b on are not all zero.
+@kernel
+def used_rows(matrix: Floats) -> Ints:
+    """For each eight columns, from which row to which they are not all zero.
 
     Roots of simple covariances are diagonal, and then these are few.
     """
-    low, high = matrix.shape[0], 0
-    for i in range(matrix.shape[0]):
-        for j in range(4):
-            if matrix[i, a + j] != 0.0 or matrix[i, b + j] != 0.0:
-                low, high = min(low, i), i + 1
-    return low, high
+    columns = matrix.shape[1]
+    used = np.zeros((columns // 8 + 1, 2), np.int64)
+    for start in range(0, columns, 8):
+        low, high = matrix.shape[0], 0
+        for i in range(matrix.shape[0]):
+            # As many as a product takes: the last ones overlap with those before.
+            for j in range(max(min(start, columns - 4), 0), min(start + 8, columns)):
+                if matrix[i, j] != 0.0:
+                    low, high = min(low, i), i + 1
+        used[start // 8, 0], used[start // 8, 1] = low, high
+    return used

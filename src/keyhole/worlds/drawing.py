@@ -20,20 +20,15 @@ def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
 
     The distribution is that of x, and then y given x, with half the numbers or fewer to draw.
     """
-    lens, arms, dim = world.lens, world.n_arms, world.dim
-    rows = 1 if world.shared_context else arms
-    drawn = kernels.Drawn(
-        seen=source.empty("seen", (n * rows, dim)),
-        hidden=source.empty("hidden", (n, len(lens.unseen) if world.shared_context else arms)),
-        y=source.empty("y", (n * rows, dim)),
-        values=source.empty("values", (n, arms)),
-        latent=source.empty("latent", (n, arms)),
-        rewards=source.empty("rewards", (n, arms)),
-    )
-    draw_of("reward_distribution", world.reward_distribution)(source["reward"], drawn.rewards)
-    kernels.draw_rounds(source["context"].state, source["hidden"].state, lens, drawn)
-    y = drawn.y.reshape(n, rows, dim)
-    return Rounds(y, drawn.rewards, drawn.values, drawn.latent)
+    per_arm = (n, world.n_arms)
+    rows = 1 if world.shared_context else world.n_arms
+    y = source.empty("y", (n, rows, world.dim))
+    values, latent = source.empty("values", per_arm), source.empty("latent", per_arm)
+    draw = draw_of("reward_distribution", world.reward_distribution)
+    rewards = draw(source["reward"], source.empty("rewards", per_arm))
+    context, hidden = source["context"].state, source["hidden"].state
+    kernels.draw_rounds(context, hidden, world.lens, y, values, latent, rewards)
+    return Rounds(y, rewards, values, latent)
 
 
 def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
