@@ -16,7 +16,7 @@ from keyhole.kernels.tiles import add_squares, subtract_squares
 from keyhole.kernels.types import Floats, Ints, State
 
 # Steps that are taken in one pass, and the dimension from which on that is faster.
-TOGETHER, LARGE = 8, 40
+TOGETHER, LARGE = 16, 40
 
 
 class Late(NamedTuple):
