@@ -66,9 +66,12 @@ def test_pruning_spares_most_of_the_work() -> None:
     law, z = np.empty((3, 3)), np.array([0.5, 1.0, 1.0])
     numbers: tuple[Any, ...] = (*kh.ThompsonSampling(v=1.0).rule, *posterior.state)
     assert (
-        kernels.choose(owner, y, z, 0.5, 0.5, True, False, law, np.empty((2, 2)), *numbers)[0] == 0
+        kernels.choose(owner, y, z, np.full(2, 0.5), True, False, law, np.empty((2, 2)), *numbers)[
+            0
+        ]
+        == 0
     )
-    kernels.choose(owner, y, z, 0.5, 0.5, False, False, law, np.empty((2, 2)), *numbers)
+    kernels.choose(owner, y, z, np.full(2, 0.5), False, False, law, np.empty((2, 2)), *numbers)
     assert np.isnan(law[2]).any()
 
 

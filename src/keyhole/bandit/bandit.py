@@ -95,6 +95,7 @@ class Bandit:
         self._learned = Learned(Arms(names, shared=shared), features, policy.prior_precision)
         self._rule = policy.plain_rule()
         self._rng = np.random.Generator(np.random.PCG64(seeds.root(seed)))
+        self._uniforms = np.empty(2)
         # Room for two P y, and which is whose.
         self._products = np.empty((2, features.width))
         self._last: Last | None = None
@@ -145,14 +146,23 @@ class Bandit:
         if not self._features.is_plain:
             rows, design, rule = self._prepared(rows, add=True)
         z = self._normals(owner.size)
-        coin, tie = self._rng.random(), self._rng.random()
+        self._rng.random(out=self._uniforms)
         law, w, state = np.empty((3, owner.size)), self._products, self.posterior.state
         predicted = owner.size > MANY and among is None and len(rows) == 1 and not arms.shared
         if predicted:
             np.matmul(state.mean, design[0], out=law[0])
         self._last = None  # its P y is about to be written over
         place, kept, n = kernels.choose(
-            owner, design, z, coin, tie, not self.probabilities, predicted, law, w, *rule, *state
+            owner,
+            design,
+            z,
+            self._uniforms,
+            not self.probabilities,
+            predicted,
+            law,
+            w,
+            *rule,
+            *state,
         )
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None

@@ -13,6 +13,8 @@ from keyhole.kernels.types import Floats
 from keyhole.kernels.vectors import first, load, multiply_add, spread, store, total, totals
 
 EPSILON = float(np.finfo(np.float64).eps)
+# From here on, rows are long enough for the compiler's own loops.
+LONG = 64
 
 
 @part
@@ -69,9 +71,12 @@ def move_squares(matrices: Floats, y: Floats, w: Floats, share: float) -> None:
     dim = y.size
     for i in range(dim + 1):
         row, loss, gain = matrices[i], -share * w[max(i - 1, 0)], y[min(i, dim - 1)]
-        if dim < 4:
-            for j in range(dim):
-                row[j] += loss * w[j] if j < i else gain * y[j]
+        if dim < 4 or dim >= LONG:
+            before, after, rest = row[:i], row[i:], y[i:]
+            for j in range(before.size):
+                before[j] += loss * w[j]
+            for j in range(after.size):
+                after[j] += gain * rest[j]
             continue
         losses, gains, last = spread(loss), spread(gain), load(row, dim - 4)
         for j in range(0, dim - 4, 4):

@@ -18,8 +18,7 @@ def choose(
     owner: Ints,
     y: Floats,
     z: Floats,
-    coin: float,
-    tie: float,
+    uniforms: Floats,
     prune: bool,
     predicted: bool,
     law: Floats,
@@ -43,7 +42,7 @@ def choose(
     known = State(*state)
     greedy = diversity > 0.0 and is_diverse(known, rule)
     place, kept = select(
-        known, rule, owner, y, z, coin, tie, greedy, prune, predicted, law, w, None
+        known, rule, owner, y, z, uniforms[0], uniforms[1], greedy, prune, predicted, law, w, None
     )
     return place, kept, known.n[owner[place]]
 

@@ -1,0 +1,90 @@
+"""Four numbers at a time, tiles and products, against NumPy, at every way a size can be odd."""
+
+import numba
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
+from keyhole.kernels import vectors
+from keyhole.kernels.algebra import move_squares, multiply
+from keyhole.kernels.drawing import product, used_rows
+from keyhole.kernels.tiles import add_squares, subtract_squares
+from keyhole.kernels.vectors import first, load, multiply_add, spread, store, total, totals
+
+DIMS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17, 63, 64, 66]
+
+
+@numba.njit
+def every_function(a: np.ndarray, b: np.ndarray, n: int, out: np.ndarray) -> float:
+    x, y = load(a, 1), load(b, 0)
+    store(out[0], 0, multiply_add(x, y, spread(0.5)))
+    store(out[1], 0, totals(x, y, spread(2.0), multiply_add(x, x, y)))
+    store(out[2], 0, first(n, x, y))
+    return total(x)
+
+
+@pytest.mark.parametrize("n", [-3, 0, 1, 3, 4, 9])
+def test_registers_do_what_the_functions_say(n: int) -> None:
+    """Small whole numbers: every sum is exact, in whatever order."""
+    a, b = np.arange(2.0, 8.0), np.array([5.0, -1.0, 3.0, 7.0])
+    compiled, plain = np.full((3, 5), np.nan), np.full((3, 5), np.nan)
+    assert every_function(a, b, n, compiled) == every_function.py_func(a, b, n, plain) == 18.0
+    np.testing.assert_array_equal(compiled, plain)
+    # One number beyond the four is left alone.
+    assert np.isnan(compiled[:, 4]).all()
+    assert not np.isnan(compiled[:, :4]).any()
+
+
+def test_numbers_that_are_apart_are_refused() -> None:
+    with pytest.raises(TypingError, match="side by side"):
+        numba.njit(lambda a: vectors.total(vectors.load(a[::2], 0)))(np.zeros(8))
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_a_product_by_one_triangle(dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    matrix, y, out = rng.standard_normal((dim, dim)), rng.standard_normal(dim), np.full(dim, np.nan)
+    below = np.tril(matrix)
+    multiply(np.where(np.tri(dim) > 0, matrix, np.nan), y, out)
+    np.testing.assert_allclose(out, (below + np.tril(below, -1).T) @ y, atol=1e-12)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_one_square_moves_both_triangles(dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    both, (y, w) = rng.standard_normal((dim + 1, dim)), rng.standard_normal((2, dim))
+    expected = both.copy()
+    expected[:-1] += np.triu(np.outer(y, y))
+    expected[1:] -= np.tril(0.3 * np.outer(w, w))
+    move_squares(both, y, w, 0.3)
+    np.testing.assert_allclose(both, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 16])
+@pytest.mark.parametrize("dim", DIMS)
+def test_many_squares_by_tiles(dim: int, n: int) -> None:
+    """Each goes into its own triangle; the other, and whatever is beyond n, is left alone."""
+    rng = np.random.default_rng(dim)
+    both, v = rng.standard_normal((dim + 1, dim)), rng.standard_normal((16, dim))
+    v[n:] = np.nan
+    more, less = both.copy(), both.copy()
+    add_squares(more[:-1], v, n)
+    subtract_squares(less[1:], v, n)
+    squares = v[:n].T @ v[:n]
+    np.testing.assert_allclose(more[:-1], both[:-1] + np.triu(squares), atol=1e-12)
+    np.testing.assert_allclose(less[1:], both[1:] - np.tril(squares), atol=1e-12)
+    np.testing.assert_array_equal(more[-1], both[-1])
+    np.testing.assert_array_equal(less[0], both[0])
+
+
+@pytest.mark.parametrize("columns", [1, 3, 4, 5, 8, 9, 12, 13, 20])
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 6, 9])
+def test_rows_times_a_matrix(rows: int, columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    for inner in (1, 7, columns):
+        given = rng.standard_normal((rows, inner))
+        full = rng.standard_normal((inner, columns))
+        for matrix in (full, np.triu(full), np.tril(full), full * np.eye(inner, columns), 0 * full):
+            out = np.full((rows, columns), np.nan)
+            product(given, matrix, used_rows(matrix), out)
+            np.testing.assert_allclose(out, given @ matrix, atol=1e-12)
