@@ -75,6 +75,6 @@ def test_the_floor_of_a_round_by_hand() -> None:
     unit = limits.Machine(*[1.0] * len(limits.Machine._fields))
     least = limits.floor(work.world(2, 3), unit, products=1.0)
     assert least.normals == 3 + 2 + 4
-    assert least.arithmetic == 9 + 6 + 4 + 6 + 9 + 9
-    assert least.memory == 8 * (6 + 4.5 + 18)
+    assert least.arithmetic == 3 + 6 + 4 + 6 + 9 + 9
+    assert least.memory == 8 * (6 + 4.5)
     assert least.total == least.normals + least.memory

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import itertools
 import json
 import os
 import platform
@@ -27,6 +28,8 @@ from benchmarks.peers.environments import PEERS
 
 HERE = Path(__file__).parent
 OURS = ("keyhole", "keyhole-logged")
+# The machine has faster and slower quarters of an hour: everybody is measured in more than one.
+VISITS = 2
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 console = Console(stderr=True, highlight=False)
 
@@ -57,17 +60,23 @@ def simulate(cell: tuple[int, int], replications: int, workers: int) -> None:
 
 
 def simulated(cell: tuple[int, int], workers: int, seconds: float) -> float:
-    """Rounds per second."""
-    simulate(cell, 1, workers)
-    once = limits.best(lambda: simulate(cell, 2, workers), 1)
-    replications = max(2, min(10 * work.REPLICATIONS, round(seconds / once * 2)))
-    took = limits.best(lambda: simulate(cell, replications, workers), 5)
+    """Rounds per second: the best of pieces of a tenth of a second or so, as for all libraries."""
+    simulate(cell, 2, workers)
+    two = limits.best(lambda: simulate(cell, 2, workers), 3)
+    replications = max(2, round(0.1 / two) * 2)
+    pieces = max(3, round(seconds / 0.1))
+    took = limits.best(lambda: simulate(cell, replications, workers), pieces)
     return replications * work.HORIZON / took
+
+
+def rate(answer: dict[str, float]) -> float:
+    """Rounds per second, or -1 if there is no such number."""
+    return answer.get("rate", -1.0)
 
 
 def measure(quick: bool) -> dict[str, Any]:
     """Everything."""
-    budget = 0.3 if quick else 2.0
+    budget = 0.3 if quick else 1.5
     found: dict[str, Any] = {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
@@ -98,20 +107,22 @@ def measure(quick: bool) -> dict[str, Any]:
             if adapter not in not_thompson:
                 console.print(f"exactness: {adapter}")
                 found["exact"][adapter] = ask(python, adapter, module, "exact", history)
-        for n_arms, dim in work.CELLS + work.ALONE:
+        for visit, (n_arms, dim) in itertools.product(range(VISITS), work.CELLS + work.ALONE):
             cell, rounds = f"{n_arms}x{dim}", min(50_000, 20_000_000 // n_arms)
             source = work.save(Path(folder), cell, work.stream(n_arms, dim, rounds))
             for adapter, python, module in installed:
                 if adapter in OURS or (n_arms, dim) in work.CELLS:
-                    console.print(f"{cell}: {adapter}")
+                    console.print(f"{cell}: {adapter}, visit {visit + 1} of {VISITS}")
                     answer = ask(python, adapter, module, "speed", source, str(budget))
-                    found["speed"].setdefault(adapter, {})[cell] = answer
+                    cells = found["speed"].setdefault(adapter, {})
+                    cells[cell] = max(cells.get(cell, answer), answer, key=rate)
             source.unlink()
             if (n_arms, dim) in work.CELLS:
-                console.print(f"{cell}: simulation")
-                found["simulation"][cell] = {
-                    str(w): simulated((n_arms, dim), w, budget) for w in (1, 2)
-                }
+                console.print(f"{cell}: simulation, visit {visit + 1} of {VISITS}")
+                for workers in ("1", "2"):
+                    answer = simulated((n_arms, dim), int(workers), budget)
+                    rates = found["simulation"].setdefault(cell, {})
+                    rates[workers] = max(rates.get(workers, answer), answer)
         made = work.replications()
         if quick:
             made = {key: value[:4] for key, value in made.items()}

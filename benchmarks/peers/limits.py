@@ -126,10 +126,14 @@ def floor(world: kh.LinearWorld, rates: Machine, products: float) -> Floor:
     """The floor of one simulated round of Thompson sampling in a world of one shared context."""
     n, d = world.n_arms, world.dim
     normals = d + min(n, d) + 2 * n  # the context, what is not seen of it, rewards, the policy's
-    # y from normals, values, what is not seen; the means; forms; two triangles that are updated.
-    arithmetic = d * d + n * d + n * min(n, d) + n * d + products * d * d + d * d
-    # Means once, half a matrix for each form, two halves read and written.
-    touched = 8.0 * (n * d + products * d * d / 2 + 2 * d * d)
+    # y from normals, values, what is not seen; the means; P y of the winner, and forms of others,
+    # by half a matrix each; two triangles that are updated.
+    seen = np.count_nonzero(world.lens.observation)
+    forms = d * d + (products - 1.0) * d * d / 2
+    arithmetic = seen + n * d + n * min(n, d) + n * d + forms + d * d
+    # Means once, and half a matrix for each form. Updates can wait and be made together: of so many
+    # that what they read and write does not count.
+    touched = 8.0 * (n * d + products * d * d / 2)
     held = 8.0 * n * (d * d + d)
     byte = rates.byte
     if held < 2**24:
