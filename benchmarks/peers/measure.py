@@ -5,6 +5,8 @@ python measure.py NAME MODULE speed|regret|exact INPUT.npz [SECONDS]
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import importlib
 import json
 import sys
@@ -15,16 +17,22 @@ import numpy as np
 
 
 def resident(field: str) -> float:
-    """Megabytes of this process: VmRSS now, or VmHWM at most since `forget_peak`."""
+    """Megabytes of this process: VmRSS now, or VmHWM at most since `settle_memory`."""
     with open("/proc/self/status") as file:
         line = next(line for line in file if line.startswith(field))
     return float(line.split()[1]) / 1024.0
 
 
-def forget_peak() -> None:
-    """Let the most that was resident be counted from now on."""
+def settle_memory() -> float:
+    """Megabytes now, from which on the most that is resident is counted.
+
+    What was freed goes back to the system first: work that found room there would seem to take none.
+    """
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
+    return resident("VmRSS")
 
 
 def play(bandit: Any, ys: Any, rewards: Any) -> Any:
@@ -39,9 +47,10 @@ def play(bandit: Any, ys: Any, rewards: Any) -> Any:
 def speed(make: Any, given: Any, seconds: float) -> dict[str, float]:
     """Rounds per second, and the memory that the work takes beyond a first small one."""
     ys, rewards = given["y"], given["rewards"]
-    play(make(70, 3), np.eye(3), np.ones((3, 70)))  # whatever is loaded or compiled on first use
-    before = resident("VmRSS")
-    forget_peak()
+    # Whatever is loaded or compiled on first use, with many arms and with few that are seen again.
+    play(make(70, 3), np.eye(3), np.ones((3, 70)))
+    play(make(5, 3), np.tile(np.eye(3), (10, 1)), np.ones((30, 5)))
+    before = settle_memory()
     bandit = make(rewards.shape[1], ys.shape[1])
     play(bandit, ys[:2], rewards[:2])
     rates, piece, t, start = [], 1, 2, time.perf_counter()

@@ -41,7 +41,7 @@ def write(found: dict[str, Any], out: Path) -> None:
         ratios=[ratio(found, exact, cell) for cell in CELLS],
         cells=ALL_CELLS,
         rates=column(found, "rate", "{:,.0f}"),
-        memory=column(found, "memory", "{:,.1f}"),
+        memory=column(found, "memory", "{:,.2f}"),
         failed=failures(found),
         decisions=[decision(found, judged, name) for name in found["regret"]],
         replications=len(regrets["regret"]),
