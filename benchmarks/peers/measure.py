@@ -26,7 +26,7 @@ def resident(field: str) -> float:
 def settle_memory() -> float:
     """Megabytes now, from which on the most that is resident is counted.
 
-    What was freed goes back to the system first: work that found room there would seem to take none.
+    What was freed goes back to the system first: work that found room there would seem free.
     """
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
