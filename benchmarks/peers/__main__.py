@@ -46,10 +46,10 @@ def ask(python: Path, adapter: str, module: str, task: str, source: Path, *more:
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
-def simulate(cell: tuple[int, int], replications: int, workers: int) -> None:
+def simulate(world: kh.LinearWorld, replications: int, workers: int) -> None:
     """Whole replications, the making of rounds included."""
     kh.simulate(
-        work.world(*cell),
+        world,
         kh.ThompsonSampling(v=1.0),
         horizon=work.HORIZON,
         replications=replications,
@@ -60,12 +60,13 @@ def simulate(cell: tuple[int, int], replications: int, workers: int) -> None:
 
 
 def simulated(cell: tuple[int, int], workers: int, seconds: float) -> float:
-    """Rounds per second: the best of pieces of a tenth of a second or so, as for all libraries."""
-    simulate(cell, 2, workers)
-    two = limits.best(lambda: simulate(cell, 2, workers), 3)
-    replications = max(2, round(0.1 / two) * 2)
-    pieces = max(3, round(seconds / 0.1))
-    took = limits.best(lambda: simulate(cell, replications, workers), pieces)
+    """Rounds per second: the best of calls of 50 replications, or of two tenths of a second."""
+    world = work.world(*cell)
+    simulate(world, 2, workers)
+    took = limits.best(lambda: simulate(world, work.REPLICATIONS, workers), 3)
+    replications = max(1, round(0.2 / took)) * work.REPLICATIONS
+    calls = max(3, round(seconds / max(0.2, took)))
+    took = limits.best(lambda: simulate(world, replications, workers), calls)
     return replications * work.HORIZON / took
 
 
@@ -132,7 +133,8 @@ def measure(quick: bool) -> dict[str, Any]:
             found["regret"][adapter] = ask(python, adapter, module, "regret", source)
 
     console.print("end to end")
-    found["end_to_end"] = limits.best(lambda: simulate(work.REGRET_CELL, len(made["y"]), 2), 5)
+    world = work.world(*work.REGRET_CELL)
+    found["end_to_end"] = limits.best(lambda: simulate(world, len(made["y"]), 2), 5)
     console.print("limits")
     rates = limits.machine()
     found["rates"] = rates._asdict()

@@ -126,7 +126,9 @@ def _on_threads(
         if stop.is_set():
             raise _StoppedError
 
-    def work() -> None:
+    def work(worker: int) -> None:
+        if workers > 1:
+            _start_on_core(worker)
         with contextlib.suppress(_StoppedError):
             for number in left:
                 finish(number, replicate(plan, number, tick))
@@ -134,11 +136,25 @@ def _on_threads(
     workers = max(1, min(workers, len(numbers)))
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
-            for ended in as_completed([pool.submit(work) for _ in range(workers)]):
+            for ended in as_completed([pool.submit(work, worker) for worker in range(workers)]):
                 ended.result()
         except BaseException:
             stop.set()
             raise
+
+
+def _start_on_core(worker: int) -> None:
+    """Move this thread to a core of its own, from which the system may move it on at any time.
+
+    Some systems start all threads on one core, and take longer than a short simulation to notice
+    that the others have nothing to do.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    allowed = os.sched_getaffinity(0)
+    with contextlib.suppress(OSError):  # where it is forbidden, the system is left to itself
+        os.sched_setaffinity(0, {sorted(allowed)[worker % len(allowed)]})
+        os.sched_setaffinity(0, allowed)
 
 
 def _on_executor(
