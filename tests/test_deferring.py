@@ -1,4 +1,4 @@
-"""Matrices that are updated four rewards at a time, against NumPy one reward at a time."""
+"""Matrices that are updated several rewards at a time, against NumPy one reward at a time."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
 """Products with symmetric matrices, and the inverse of one, on plain arrays.
 
 Of a symmetric matrix one triangle is read or written: that is half the memory to hold and to move,
-and symmetric to the bit whatever rounding does. Rows are taken two or four at a time, so that what
-is loaded once serves all of them. Loops are written out rather than handed to BLAS: at these sizes
+and symmetric to the bit whatever rounding does. Rows are taken four at a time, so that what is
+loaded once serves all of them. Loops are written out rather than handed to BLAS: at these sizes
 a call costs more than the work, and the result does not depend on how many threads BLAS has.
 """
 
@@ -43,10 +43,8 @@ def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
             store(out, j, multiply_add(m2, f2, multiply_add(m3, f3, gained)))
         # On the diagonal, an entry below it serves its mirror image, and one on it does not.
         at, m0, m1, m2, m3 = load(y, i), load(row0, i), load(row1, i), load(row2, i), load(row3, i)
-        sum1, sum2 = (
-            multiply_add(first(1, m1, none), at, sum1),
-            multiply_add(first(2, m2, none), at, sum2),
-        )
+        sum1 = multiply_add(first(1, m1, none), at, sum1)
+        sum2 = multiply_add(first(2, m2, none), at, sum2)
         sum3 = multiply_add(first(3, m3, none), at, sum3)
         gained = multiply_add(first(1, m0, none), f0, totals(sum0, sum1, sum2, sum3))
         gained = multiply_add(first(2, m1, none), f1, gained)

@@ -24,7 +24,7 @@ class Lens(NamedTuple):
     reward_scale: float
 
 
-# So many rounds at a time: what is made of normals while they are in a core's own cache.
+# So many rows at a time: what is made of normals while they are in a core's own cache.
 PIECE = 64
 
 
@@ -44,17 +44,14 @@ def draw_rounds(
     """
     rounds, arms = values.shape
     rows, dim = y.shape[1:]
-    shared = rows == 1
+    shared, piece = rows == 1, max(1, PIECE // rows)
     eta = np.ascontiguousarray(lens.eta.T)
-    used, used_eta, used_unseen = (
-        used_rows(lens.observation),
-        used_rows(eta),
-        used_rows(lens.unseen),
-    )
-    seen = np.empty((PIECE * rows, dim))
-    unseen = np.empty((PIECE, lens.unseen.shape[0] if shared else arms))
-    for low in range(0, rounds, PIECE):
-        n = min(PIECE, rounds - low)
+    used, used_eta = used_rows(lens.observation), used_rows(eta)
+    used_unseen = used_rows(lens.unseen)
+    seen = np.empty((piece * rows, dim))
+    unseen = np.empty((piece, lens.unseen.shape[0] if shared else arms))
+    for low in range(0, rounds, piece):
+        n = min(piece, rounds - low)
         fill_normals(context, seen[: n * rows].reshape(-1))
         fill_normals(hidden, unseen[:n].reshape(-1))
         now = y[low : low + n].reshape((n * rows, dim))
