@@ -52,25 +52,35 @@ def survey(
     z: Floats,
     greedy: bool,
     pooled: float,
+    in_order: bool,
     mean: Floats,
     score: Floats,
 ) -> int:
     """Fill in the most that each candidate's score can be; the place of the one with most.
 
-    Costs O(1) a candidate, or O(d) where each has a y of its own.
+    Costs O(1) a candidate, or O(d) where each has a y of its own. in_order: owner[k] is k.
     """
     length = np.sqrt(dot(y[0], y[0])) * SLACK
-    for k in range(owner.size):
-        if y.shape[0] > 1:
-            length = np.sqrt(dot(y[k], y[k])) * SLACK
-        score[k] = length * np.sqrt(state.bound[owner[k]])
     # Plain loops over arrays, one thing at a time, become vector instructions: with very many arms
     # they count. Where hope is largest is anybody's guess, and a branch would guess wrong.
-    for k in range(owner.size):
-        optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
-        score[k] = mean[k] + max(optimism + dispersion * z[k], 0.0) * score[k]
+    if in_order and y.shape[0] == 1:
+        for k in range(score.size):
+            score[k] = length * np.sqrt(state.bound[k])
+    else:
+        for k in range(score.size):
+            if y.shape[0] > 1:
+                length = np.sqrt(dot(y[k], y[k])) * SLACK
+            score[k] = length * np.sqrt(state.bound[owner[k]])
+    if rule.learned or rule.radius > 0.0:
+        for k in range(score.size):
+            optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
+            score[k] = mean[k] + max(optimism + dispersion * z[k], 0.0) * score[k]
+    else:  # the same for all
+        optimism, dispersion = exploration(state, rule, 0, greedy, pooled)
+        for k in range(score.size):
+            score[k] = mean[k] + max(optimism + dispersion * z[k], 0.0) * score[k]
     most = -np.inf
-    for k in range(owner.size):
+    for k in range(score.size):
         most = max(most, score[k])
     leader = 0
     while score[leader] < most:
@@ -97,7 +107,7 @@ def select(
     """The place of the chosen arm among the candidates, whose parameters are `owner`.
 
     y has one row for all candidates or a row each. greedy: for this once, whatever the rule.
-    predicted: the locations are there already, as y'mean.
+    predicted: the candidates are all parameters in order, and their y'mean are there as locations.
     Of `law`, (3, n), the rows become locations, scales and scores; with pruning, only those of the
     candidates that were looked at. w: (2, d) is scratch space; the second number says which row of
     it is the chosen arm's P y, or is -1. late: what the matrices have yet to be told.
@@ -111,7 +121,7 @@ def select(
     # is picked without regard to scores still has one: then nobody is ruled out.
     leader = 0
     if prune and not explores:
-        leader = survey(state, rule, owner, y, z, greedy, pooled, location, score)
+        leader = survey(state, rule, owner, y, z, greedy, pooled, predicted, location, score)
     else:
         score[:] = np.inf
     hopes = rule.optimism > 0.0 or rule.radius > 0.0
