@@ -71,10 +71,10 @@ def test_the_page_is_made_of_the_data_beside_it(tmp_path: Path) -> None:
 
 
 def test_the_floor_of_a_round_by_hand() -> None:
-    """Unit costs: the counts themselves, for 2 arms of dimension 3 and one form a round."""
+    """Unit costs: the counts themselves, for 2 arms of dimension 3 and three forms a round."""
     unit = limits.Machine(*[1.0] * len(limits.Machine._fields))
-    least = limits.floor(work.world(2, 3), unit, products=1.0)
+    least = limits.floor(work.world(2, 3), unit, products=3.0)
     assert least.normals == 3 + 2 + 4
-    assert least.arithmetic == 3 + 6 + 4 + 6 + 9 + 9
-    assert least.memory == 8 * (6 + 4.5)
+    assert least.arithmetic == 3 + 6 + 4 + 6 + (9 + 2 * 4.5) + 9
+    assert least.memory == 8 * (6 + 3 * 4.5)
     assert least.total == least.normals + least.memory

@@ -73,6 +73,7 @@ def test_threads_may_run_on_every_core(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(workers=2).identical(expected)
     assert all(len(cores) == 1 and cores <= allowed for cores in asked)
     assert len(asked) == 2
+    assert len(set(map(frozenset, asked))) == min(2, len(allowed))
 
 
 def test_another_simulation_is_not_resumed(tmp_path: Path) -> None:

@@ -35,9 +35,23 @@ def test_registers_do_what_the_functions_say(n: int) -> None:
     assert not np.isnan(compiled[:, :4]).any()
 
 
-def test_numbers_that_are_apart_are_refused() -> None:
+@pytest.mark.parametrize(
+    "row",
+    [np.zeros(8)[::2], np.zeros(8, np.int64), np.zeros(8, np.float32), np.zeros((2, 8))],
+    ids=["apart", "whole numbers", "single precision", "rows"],
+)
+def test_anything_but_a_row_of_floats_is_refused(row: np.ndarray) -> None:
+    """Compiled code would read it as if it were one."""
     with pytest.raises(TypingError, match="side by side"):
-        numba.njit(lambda a: vectors.total(vectors.load(a[::2], 0)))(np.zeros(8))
+        numba.njit(lambda a: vectors.total(vectors.load(a, 0)))(row)
+
+
+def test_nothing_is_stored_in_what_is_read_only() -> None:
+    row = np.zeros(8)
+    row.flags.writeable = False
+    with pytest.raises(TypingError, match="read-only"):
+        numba.njit(lambda a: vectors.store(a, 0, vectors.spread(1.0)))(row)
+    assert not row.any()
 
 
 @pytest.mark.parametrize("dim", DIMS)

@@ -379,6 +379,43 @@ def test_an_eta_of_the_wrong_shape_is_refused() -> None:
         run(Odd())
 
 
+def test_numbers_come_in_many_forms() -> None:
+    """An eta of lists, arrays read-only or of whole numbers: the same, and no new kernel."""
+
+    class Plain(Coins):
+        @property
+        def eta(self) -> Any:
+            return [[0.7], [0.3]]
+
+        def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
+            made = super().rounds(n, seed)
+            made.values.flags.writeable = False
+            return dataclasses.replace(made, rewards=made.rewards.astype(int))
+
+    expected = run(Coins())
+    kinds = len(kernels.trial.signatures)  # type: ignore[attr-defined] # of a compiled function
+    assert run(Plain()).drop_attrs().identical(expected.drop_attrs())
+    assert len(kernels.trial.signatures) == kinds  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("arm", [0, 1])
+def test_a_best_that_nobody_knows_is_not_known(arm: int) -> None:
+    latent = np.ones((300, 2))
+    latent[200:, arm] = np.nan
+    regret = run(Coins(latent=latent), kh.Uniform(), checkpoints=[200, 201]).latent_regret
+    assert (regret.sel(time=200) == 0.0).all()
+    assert np.isnan(regret.sel(time=201)).all()
+
+
+def test_rounds_must_be_rounds() -> None:
+    class Bare(Coins):
+        def rounds(self, n: int, seed: Any = None) -> Any:
+            return dataclasses.astuple(super().rounds(n, seed))
+
+    with pytest.raises(kh.InvalidValue, match="must give Rounds, got"):
+        run(Bare())
+
+
 def test_a_recipe_that_draws_something_else() -> None:
     class Wrong(kh.RandomLinearWorld):
         def draw(self, seed: Any = None) -> Any:
@@ -416,7 +453,7 @@ def test_an_executor_that_takes_no_more_work() -> None:
         ({"policies": []}, "at least one policy"),
         ({"policies": ["greedy"]}, "policies"),
         ({"policies": [kh.Greedy(), kh.Greedy()]}, "the same"),
-        ({"policies": {1: kh.Greedy()}}, "by name"),
+        ({"policies": {1: kh.Greedy()}}, "name must be a text, got 1"),
         ({"horizon": 0}, "horizon"),
         ({"horizon": 10.0}, "horizon"),
         ({"replications": 0}, "replications"),

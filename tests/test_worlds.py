@@ -173,6 +173,29 @@ def test_arms_of_one_parameter_and_one_context_tie_to_the_bit() -> None:
     np.testing.assert_allclose(world.optimality[0], 0.2, rtol=1e-12)
 
 
+def test_rounds_of_very_many_arms_need_no_matrix_over_arms() -> None:
+    world = linear(shared_context=True)
+    world.rounds(2, seed=1)
+    assert not {"unseen_covariance", "predicted_covariance"} & set(vars(world))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_is_seen_wholly_leaves_nothing(shared: bool) -> None:
+    """A covariance of low rank, without noise: rounding puts what is unseen on either side of 0."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        thin = rng.standard_normal((4, 2))
+        world = kh.LinearWorld(
+            sensing=np.eye(4),
+            parameters=rng.standard_normal((3, 4)),
+            context_covariance=thin @ thin.T,
+            sensing_covariance=0.0,
+            shared_context=shared,
+        )
+        rounds = world.rounds(20, seed=1)
+        np.testing.assert_allclose(rounds.latent, rounds.values, atol=1e-6)
+
+
 def test_what_is_derived_cannot_be_changed_either() -> None:
     world = linear()
     for name in ("eta", "prediction", "observation_covariance", "value_scales"):

@@ -17,6 +17,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +78,13 @@ def rate(answer: dict[str, float]) -> float:
 
 def measure(quick: bool) -> dict[str, Any]:
     """Everything."""
-    budget = 0.3 if quick else 1.5
+    budget, start = 0.3 if quick else 1.5, time.monotonic()
     found: dict[str, Any] = {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
         "versions": {"keyhole": kh.__version__},
+        "visits": VISITS,
         "missing": {},
         "speed": {},
         "regret": {},
@@ -151,6 +153,7 @@ def measure(quick: bool) -> dict[str, Any]:
     console.print("sweeps")
     found["sweeps"] = sweep.exponents()
     found["many"] = limits.many_arms()
+    found["minutes"] = (time.monotonic() - start) / 60.0
     return found
 
 

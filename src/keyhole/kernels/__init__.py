@@ -1,16 +1,16 @@
 """The compiled core: functions of arrays alone, handed every random number that they use.
 
-The ziggurat that makes those numbers is here too, and handed its own state.
+Those that make such numbers are here too, and handed the state of a stream.
 
 The only place where numba is used. Callers use the names below; the rest is their machinery.
 """
 
 from keyhole.kernels.choosing import select_rows
-from keyhole.kernels.drawing import Lens, draw_rounds
+from keyhole.kernels.drawing import NormalLaw, draw_rounds
 from keyhole.kernels.exploring import explorations
 from keyhole.kernels.gaps import add_rows, fill_rounds, fill_row
 from keyhole.kernels.learning import absorb_many, forget, refresh, settle
-from keyhole.kernels.normals import Bits, fill_both, fill_normals, fill_uniforms, stream_state
+from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
 from keyhole.kernels.online import all_finite, all_usable, choose, learn
 from keyhole.kernels.playing import Block, Record, Truth, play, trial
 from keyhole.kernels.probability import winning_rows
@@ -21,7 +21,7 @@ __all__ = [
     "Block",
     "Floats",
     "Ints",
-    "Lens",
+    "NormalLaw",
     "Record",
     "Rule",
     "State",
@@ -33,7 +33,6 @@ __all__ = [
     "choose",
     "draw_rounds",
     "explorations",
-    "fill_both",
     "fill_normals",
     "fill_rounds",
     "fill_row",

@@ -20,20 +20,20 @@ LONG = 64
 @part
 def dot(a: Floats, b: Floats) -> float:
     """a'b."""
-    total = 0.0
+    result = 0.0
     for j in range(a.size):
-        total += a[j] * b[j]
-    return total
+        result += a[j] * b[j]
+    return result
 
 
 @part
 def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
     """out = M y by the lower triangle of M: an entry serves its mirror image too."""
-    whole, none = y.size - y.size % 4, spread(0.0)
+    whole, zeros = y.size - y.size % 4, spread(0.0)
     for i in range(0, whole, 4):
         row0, row1, row2, row3 = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
         f0, f1, f2, f3 = spread(y[i]), spread(y[i + 1]), spread(y[i + 2]), spread(y[i + 3])
-        sum0 = sum1 = sum2 = sum3 = none
+        sum0 = sum1 = sum2 = sum3 = zeros
         for j in range(0, i, 4):
             at, gained = load(y, j), load(out, j)
             m0, m1, m2, m3 = load(row0, j), load(row1, j), load(row2, j), load(row3, j)
@@ -43,17 +43,18 @@ def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
             store(out, j, multiply_add(m2, f2, multiply_add(m3, f3, gained)))
         # On the diagonal, an entry below it serves its mirror image, and one on it does not.
         at, m0, m1, m2, m3 = load(y, i), load(row0, i), load(row1, i), load(row2, i), load(row3, i)
-        sum1 = multiply_add(first(1, m1, none), at, sum1)
-        sum2 = multiply_add(first(2, m2, none), at, sum2)
-        sum3 = multiply_add(first(3, m3, none), at, sum3)
-        gained = multiply_add(first(1, m0, none), f0, totals(sum0, sum1, sum2, sum3))
-        gained = multiply_add(first(2, m1, none), f1, gained)
-        store(out, i, multiply_add(first(3, m2, none), f2, multiply_add(m3, f3, gained)))
+        sum1 = multiply_add(first(1, m1, zeros), at, sum1)
+        sum2 = multiply_add(first(2, m2, zeros), at, sum2)
+        sum3 = multiply_add(first(3, m3, zeros), at, sum3)
+        gained = multiply_add(first(1, m0, zeros), f0, totals(sum0, sum1, sum2, sum3))
+        gained = multiply_add(first(2, m1, zeros), f1, gained)
+        store(out, i, multiply_add(first(3, m2, zeros), f2, multiply_add(m3, f3, gained)))
     for i in range(whole, y.size):
-        row, factor, summed = matrix[i], spread(y[i]), spread(0.0)
+        row, factor, summed = matrix[i], spread(y[i]), zeros
         for j in range(0, whole, 4):
-            summed = multiply_add(load(row, j), load(y, j), summed)
-            store(out, j, multiply_add(load(row, j), factor, load(out, j)))
+            m = load(row, j)
+            summed = multiply_add(m, load(y, j), summed)
+            store(out, j, multiply_add(m, factor, load(out, j)))
         out[i] = total(summed) + row[i] * y[i]
         for j in range(whole, i):
             out[i] += row[j] * y[j]
@@ -62,28 +63,34 @@ def multiply(matrix: Floats, y: Floats, out: Floats) -> None:
 
 @part
 def move_squares(matrices: Floats, y: Floats, w: Floats, share: float) -> None:
-    """B += y y' and P -= share w w', of which each row of `matrices` has a part.
-
-    The last four numbers of a row overlap with those before: they are computed from what was there.
-    """
-    dim = y.size
+    """B += y y' and P -= share w w', of which each row of `matrices` has a part."""
+    dim, short = y.size, 4 <= y.size < LONG
     for i in range(dim + 1):
         row, loss, gain = matrices[i], -share * w[max(i - 1, 0)], y[min(i, dim - 1)]
-        if dim < 4 or dim >= LONG:
-            before, after, rest = row[:i], row[i:], y[i:]
-            for j in range(before.size):
-                before[j] += loss * w[j]
-            for j in range(after.size):
-                after[j] += gain * rest[j]
+        if short:
+            move_row(row, i, loss, w, gain, y)
             continue
-        losses, gains, last = spread(loss), spread(gain), load(row, dim - 4)
-        for j in range(0, dim - 4, 4):
-            now = load(row, j)
-            less, more = multiply_add(losses, load(w, j), now), multiply_add(gains, load(y, j), now)
-            store(row, j, first(i - j, less, more))
-        less = multiply_add(losses, load(w, dim - 4), last)
-        more = multiply_add(gains, load(y, dim - 4), last)
-        store(row, dim - 4, first(i - dim + 4, less, more))
+        before, after, rest = row[:i], row[i:], y[i:]
+        for j in range(before.size):
+            before[j] += loss * w[j]
+        for j in range(after.size):
+            after[j] += gain * rest[j]
+
+
+@part
+def move_row(row: Floats, n: int, loss: float, w: Floats, gain: float, y: Floats) -> None:
+    """Add loss w to the first n numbers of a row, and gain y to the others.
+
+    The last four overlap with those before: they are computed from what was there.
+    """
+    end = row.size - 4
+    losses, gains, last = spread(loss), spread(gain), load(row, end)
+    for j in range(0, end, 4):
+        now = load(row, j)
+        less, more = multiply_add(losses, load(w, j), now), multiply_add(gains, load(y, j), now)
+        store(row, j, first(n - j, less, more))
+    less, more = multiply_add(losses, load(w, end), last), multiply_add(gains, load(y, end), last)
+    store(row, end, first(n - end, less, more))
 
 
 @kernel

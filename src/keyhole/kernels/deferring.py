@@ -31,7 +31,7 @@ class Late(NamedTuple):
 def nothing_late(parameters: int, dim: int) -> Late:
     """Room for steps that wait."""
     shape = (parameters, TOGETHER, dim)
-    return Late(np.zeros(parameters, np.int64), np.zeros(shape), np.zeros(shape))
+    return Late(np.zeros(parameters, np.int64), np.empty(shape), np.empty(shape))
 
 
 @part
@@ -46,7 +46,9 @@ def subtract_late(late: Late, i: int, y: Floats, out: Floats) -> None:
 
 @kernel
 def catch_up(state: State, late: Late, i: int) -> None:
-    """Tell the matrices of parameter i what waits."""
+    """Tell the matrices of parameter i what waits, if anything does."""
+    if late.n[i] == 0:
+        return
     add_squares(state.matrices[i, :-1], late.y[i], late.n[i])
     subtract_squares(state.matrices[i, 1:], late.w[i], late.n[i])
     late.n[i] = 0

@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from keyhole.kernels.algebra import dot
-from keyhole.kernels.jit import kernel, loop
+from keyhole.kernels.jit import kernel, loop, part
 from keyhole.kernels.normals import Bits, fill_normals
+from keyhole.kernels.tiles import Pair, empty_tile, grow
 from keyhole.kernels.types import Floats, Ints
-from keyhole.kernels.vectors import load, multiply_add, spread, store
+from keyhole.kernels.vectors import load, store
 
 
-class Lens(NamedTuple):
+class NormalLaw(NamedTuple):
     """What the rounds of a normal world are drawn with."""
 
     observation: Floats  # (d, d)  a root of the covariance of y
@@ -32,7 +33,7 @@ PIECE = 64
 def draw_rounds(
     context: Bits,
     hidden: Bits,
-    lens: Lens,
+    law: NormalLaw,
     y: Floats,
     values: Floats,
     latent: Floats,
@@ -45,32 +46,32 @@ def draw_rounds(
     rounds, arms = values.shape
     rows, dim = y.shape[1:]
     shared, piece = rows == 1, max(1, PIECE // rows)
-    eta = np.ascontiguousarray(lens.eta.T)
-    used, used_eta = used_rows(lens.observation), used_rows(eta)
-    used_unseen = used_rows(lens.unseen)
+    eta = np.ascontiguousarray(law.eta.T)
+    used, used_eta = used_rows(law.observation), used_rows(eta)
+    used_unseen = used_rows(law.unseen)
     seen = np.empty((piece * rows, dim))
-    unseen = np.empty((piece, lens.unseen.shape[0] if shared else arms))
+    unseen = np.empty((piece, law.unseen.shape[0] if shared else arms))
     for low in range(0, rounds, piece):
         n = min(piece, rounds - low)
         fill_normals(context, seen[: n * rows].reshape(-1))
         fill_normals(hidden, unseen[:n].reshape(-1))
         now = y[low : low + n].reshape((n * rows, dim))
-        product(seen[: n * rows], lens.observation, used, now)
+        product(seen[: n * rows], law.observation, used, now)
         if shared:
             product(now, eta, used_eta, values[low : low + n])
-            product(unseen[:n], lens.unseen, used_unseen, latent[low : low + n])
+            product(unseen[:n], law.unseen, used_unseen, latent[low : low + n])
         else:
-            own_products(now, lens, unseen, values[low : low + n], latent[low : low + n])
-    add_up(values, latent, rewards, lens.reward_scale)
+            own_products(now, law, unseen, values[low : low + n], latent[low : low + n])
+    add_up(values, latent, rewards, law.reward_scale)
 
 
 @loop
-def own_products(y: Floats, lens: Lens, unseen: Floats, values: Floats, latent: Floats) -> None:
+def own_products(y: Floats, law: NormalLaw, unseen: Floats, values: Floats, latent: Floats) -> None:
     """Where every arm has a context of its own: each row times the parameter of its arm."""
     for t in range(values.shape[0]):
         for k in range(values.shape[1]):
-            values[t, k] = dot(y[t * values.shape[1] + k], lens.eta[k])
-            latent[t, k] = unseen[t, k] * lens.unseen[0, k]
+            values[t, k] = dot(y[t * values.shape[1] + k], law.eta[k])
+            latent[t, k] = unseen[t, k] * law.unseen[0, k]
 
 
 @loop
@@ -84,7 +85,10 @@ def add_up(values: Floats, latent: Floats, rewards: Floats, scale: float) -> Non
 
 @loop
 def product(rows: Floats, matrix: Floats, used: Ints, out: Floats) -> None:
-    """out = rows M, four rows and eight columns at a time, of which the last ones may overlap."""
+    """out = rows M, four rows and eight columns at a time, of which the last ones may overlap.
+
+    Every column is added up in the same order: equal columns give equal numbers, to the bit.
+    """
     n, columns = out.shape
     if n < 4 or columns < 4:
         for t in range(n):
@@ -99,22 +103,21 @@ def product(rows: Floats, matrix: Floats, used: Ints, out: Floats) -> None:
         for begin in range(0, n, 4):
             t = min(begin, n - 4)
             row0, row1, row2, row3 = rows[t], rows[t + 1], rows[t + 2], rows[t + 3]
-            s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = spread(0.0)
+            tile = empty_tile()
             for i in range(low, high):
-                left, right = load(matrix[i], a), load(matrix[i], b)
-                f0, f1, f2, f3 = spread(row0[i]), spread(row1[i]), spread(row2[i]), spread(row3[i])
-                s0, t0 = multiply_add(f0, left, s0), multiply_add(f0, right, t0)
-                s1, t1 = multiply_add(f1, left, s1), multiply_add(f1, right, t1)
-                s2, t2 = multiply_add(f2, left, s2), multiply_add(f2, right, t2)
-                s3, t3 = multiply_add(f3, left, s3), multiply_add(f3, right, t3)
-            store(out[t], a, s0)
-            store(out[t], b, t0)
-            store(out[t + 1], a, s1)
-            store(out[t + 1], b, t1)
-            store(out[t + 2], a, s2)
-            store(out[t + 2], b, t2)
-            store(out[t + 3], a, s3)
-            store(out[t + 3], b, t3)
+                pair = load(matrix[i], a), load(matrix[i], b)
+                tile = grow(tile, row0[i], row1[i], row2[i], row3[i], pair)
+            put(tile[0], out[t], a, b)
+            put(tile[1], out[t + 1], a, b)
+            put(tile[2], out[t + 2], a, b)
+            put(tile[3], out[t + 3], a, b)
+
+
+@part
+def put(pair: Pair, row: Floats, a: int, b: int) -> None:
+    """row[a : a + 4], row[b : b + 4] = pair."""
+    store(row, a, pair[0])
+    store(row, b, pair[1])
 
 
 @kernel
@@ -124,7 +127,7 @@ def used_rows(matrix: Floats) -> Ints:
     Roots of simple covariances are diagonal, and then these are few.
     """
     columns = matrix.shape[1]
-    used = np.zeros((columns // 8 + 1, 2), np.int64)
+    used = np.zeros(((columns + 7) // 8, 2), np.int64)
     for start in range(0, columns, 8):
         low, high = matrix.shape[0], 0
         for i in range(matrix.shape[0]):

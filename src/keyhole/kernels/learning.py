@@ -94,7 +94,7 @@ def step(state: State, i: int, y: Floats, reward: float, w: Floats) -> float:
 
     With q = y'w: P loses w w' / (1 + q), the mean gains w (r - y'mean) / (1 + q), and the residual
     sum of squares gains (r - y'mean)^2 / (1 + q). What comes back is 1 / (1 + q), or zero where
-    rounding is too much for a step, and the sums must be asked.
+    rounding or overflow is too much for a step, and the sums must be asked.
     """
     mean, moment = state.mean[i], state.moment[i]
     # One sum or one row a loop: only then do they become vector instructions.

@@ -103,13 +103,6 @@ def fill_normals(state: Bits, out: Floats) -> None:
 
 
 @kernel
-def fill_both(normal: Bits, uniform: Bits, normals: Floats, uniforms: Floats) -> None:
-    """Fill one array from each of two streams."""
-    fill_normals(normal, normals.reshape(-1))
-    fill_uniforms(uniform, uniforms.reshape(-1))
-
-
-@kernel
 def unsure(state: Bits, strip: np.uint64, x: float) -> float:
     """A normal, given a point that may be outside the curve: of the tail, itself, or a new one."""
     while True:

@@ -36,7 +36,7 @@ def choose(
     """The place of the chosen candidate; which row of w, (2, d), is its P y, or -1; and its n.
 
     law: (3, n) becomes location, scale and score of each, with pruning of those looked at. If
-    `predicted`, it has y'mean in place of locations already.
+    `predicted`, it has y'mean in place of locations already, and owner[k] is k.
     """
     rule = Rule(optimism, dispersion, epsilon, learned, radius, level, diversity, patience)
     known = State(*state)

@@ -38,11 +38,15 @@ class Truth(NamedTuple):
     eta: Floats  # (n_arms, d)
 
 
+# The first of a record's sums, which are noted as they are, and not as shares of the rounds.
+REGRETS = 2
+
+
 class Record(NamedTuple):
     """A policy's standing: so far, and as it was after the rounds of each checkpoint.
 
     Sums are of regret and of latent regret; how many choices were optimal, how many were the right
-    answer, and how many of the best observer's were: these three are noted as shares.
+    answer, and how many of the best observer's were.
     """
 
     checkpoints: Ints  # (C,)  numbers of rounds, rising
@@ -117,7 +121,8 @@ def judge(chosen: Ints, truth: Truth, low: int, high: int, record: Record) -> No
         k, best, best_latent = chosen[t], values[t, 0], latent[t, 0]
         for i in range(1, values.shape[1]):
             best = values[t, i] if values[t, i] > best else best
-            best_latent = latent[t, i] if latent[t, i] > best_latent else best_latent
+            known = latent[t, i] <= best_latent or best_latent != best_latent
+            best_latent = best_latent if known else latent[t, i]  # NaN, once there, stays
         regret += cost(best, values[t, k])
         latent_regret += cost(best_latent, latent[t, k])
         optimal += values[t, k] == best
@@ -133,7 +138,7 @@ def note(state: State, owner: Ints, eta: Floats, record: Record, c: int) -> None
     """Write down how a policy stands at checkpoint c."""
     noted, sums = record.noted[c], record.sums
     for s in range(sums.size):
-        noted[s] = sums[s] / (1.0 if s < 2 else record.checkpoints[c])
+        noted[s] = sums[s] / (1.0 if s < REGRETS else record.checkpoints[c])
     for k in range(owner.size):
         noted[sums.size + k] = record.pulls[k]
         squared = 0.0

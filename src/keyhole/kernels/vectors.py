@@ -2,7 +2,8 @@
 
 A compiler finds them by itself in loops over many numbers. Those over the rows of a small matrix,
 or of a triangle, are too short for it, and here they are asked for. Each function says in NumPy
-what it does, and that is what runs with compiling switched off. Compiled, it is an instruction.
+what it does, and that is what runs with compiling switched off. Compiled, it is an instruction or a
+few.
 """
 
 # mypy: disable-error-code="misc,call-arg,no-untyped-call"
@@ -24,11 +25,13 @@ Four: TypeAlias = Any
 
 def load(row: Floats, j: int) -> Four:
     """row[j : j + 4]."""
+    assert 0 <= j <= row.size - 4
     return row[j : j + 4].copy()
 
 
 def store(row: Floats, j: int, four: Four) -> None:
     """row[j : j + 4] = four."""
+    assert 0 <= j <= row.size - 4
     row[j : j + 4] = four
 
 
@@ -84,10 +87,10 @@ def address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return builder.bitcast(start, REGISTER.as_pointer())
 
 
-def side_by_side(row: Any) -> Any:
-    """The type of a row, which has no gaps."""
-    if row.layout != "C":
-        raise TypingError("four numbers at a time must be side by side")
+def plain(row: Any) -> Any:
+    """The type of a row, which compiled code takes as it comes: it must be what it is taken for."""
+    if row.ndim != 1 or row.layout != "C" or row.dtype != types.float64:
+        raise TypingError(f"four numbers at a time are floats of a row, side by side, not {row}")
     return row
 
 
@@ -107,7 +110,7 @@ def load_four(_: Any, row: Any, j: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load(address(context, builder, signature, args), align=8)
 
-    return FOUR(side_by_side(row), types.intp), emit
+    return FOUR(plain(row), types.intp), emit
 
 
 @intrinsic
@@ -116,7 +119,9 @@ def store_four(_: Any, row: Any, j: Any, four: Any) -> Any:
         builder.store(args[2], address(context, builder, signature, args), align=8)
         return context.get_dummy_value()
 
-    return types.void(side_by_side(row), types.intp, FOUR), emit
+    if not row.mutable:
+        raise TypingError("four numbers cannot be stored in an array that is read-only")
+    return types.void(plain(row), types.intp, FOUR), emit
 
 
 @intrinsic
@@ -130,8 +135,9 @@ def spread_four(_: Any, x: Any) -> Any:
 @intrinsic
 def multiply_add_four(_: Any, a: Any, b: Any, c: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        # Not a product and a sum: whether those are fused depends on what is around them, and the
-        # same numbers would be rounded in one way by one kernel and in another by the next.
+        # Fused wherever the processor can, whatever is around. Of a product and a sum that depends
+        # on what is: the same numbers would be rounded in one way by one kernel, and otherwise by
+        # the next.
         kind = ir.FunctionType(REGISTER, [REGISTER] * 3)
         fused = cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v4f64")
         return builder.call(fused, args)
@@ -174,10 +180,10 @@ def first_four(_: Any, n: Any, a: Any, b: Any) -> Any:
     return FOUR(types.int64, FOUR, FOUR), emit
 
 
-overload(load, strict=False)(lambda row, j: lambda row, j: load_four(row, j))
-overload(store, strict=False)(lambda row, j, four: lambda row, j, four: store_four(row, j, four))
-overload(spread, strict=False)(lambda x: lambda x: spread_four(x))
-overload(multiply_add, strict=False)(lambda a, b, c: lambda a, b, c: multiply_add_four(a, b, c))
-overload(total, strict=False)(lambda four: lambda four: total_four(four))
-overload(totals, strict=False)(lambda a, b, c, d: lambda a, b, c, d: totals_four(a, b, c, d))
-overload(first, strict=False)(lambda n, a, b: lambda n, a, b: first_four(n, a, b))
+overload(load)(lambda row, j: lambda row, j: load_four(row, j))
+overload(store)(lambda row, j, four: lambda row, j, four: store_four(row, j, four))
+overload(spread)(lambda x: lambda x: spread_four(x))
+overload(multiply_add)(lambda a, b, c: lambda a, b, c: multiply_add_four(a, b, c))
+overload(total)(lambda four: lambda four: total_four(four))
+overload(totals)(lambda a, b, c, d: lambda a, b, c, d: totals_four(a, b, c, d))
+overload(first)(lambda n, a, b: lambda n, a, b: first_four(n, a, b))

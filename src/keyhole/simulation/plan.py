@@ -134,8 +134,10 @@ def _named(policies: Policies) -> dict[str, Policy]:
     if not policies:
         raise InvalidValue("at least one policy is needed, got none")
     for name, policy in policies.items():
-        if not isinstance(policy, Policy) or not isinstance(name, str):
+        if not isinstance(policy, Policy):
             raise InvalidValue(f"policies must be Policy objects, by name or not, got {policy!r}")
+        if not isinstance(name, str):
+            raise InvalidValue(f"a policy's name must be a text, got {name!r}")
         policy.told(1.0).plain_rule()
     return dict(policies)
 

@@ -87,29 +87,28 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
     if not isinstance(world, World):
         world = world.draw(source)
         check_world(world, plan.world)
-    players = ROOM.players_of(plan, world)
+    players, eta = ROOM.players_of(plan, world), np.array(world.eta, dtype=np.float64, order="C")
     seen = world.dim if world.shared_context else world.n_arms * world.dim
     size = max(16, min(4096, BLOCK_FLOATS // (seen + world.n_arms)))
     for start in range(0, plan.horizon, size):
         n = min(size, plan.horizon - start)
         rounds = _checked(world, world.rounds(n, source), n)
-        z, uniforms = source.empty("z", (n, world.n_arms)), source.empty("uniforms", (n, 2))
-        kernels.fill_both(source["policy"].state, source["coin"].state, z, uniforms)
+        z = source["policy"].standard_normal(out=source.empty("z", (n, world.n_arms)))
+        uniforms = source["coin"].random(out=source.empty("uniforms", (n, 2)))
         labels = NO_LABELS if rounds.labels is None else rounds.labels
         block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
-        truth = kernels.Truth(rounds.values, rounds.latent, labels, world.eta)
+        truth = kernels.Truth(rounds.values, rounds.latent, labels, eta)
         for player in players:
             state, rule, owner = player.posterior.state, player.rule, player.owner
             kernels.trial(state, rule, owner, block, truth, start, player.record)
         if tick is not None:
             tick(n)
     noted = np.array([player.record.noted for player in players])
-    outcome = {name: noted[:, :, i] for i, name in enumerate(SUMS)}
+    kept = SUMS if rounds.labels is not None else SUMS[:3]
+    outcome = {name: noted[:, :, i] for i, name in enumerate(kept)}
     outcome["pulls"] = noted[:, :, len(SUMS) : len(SUMS) + world.n_arms]
     outcome["error"] = noted[:, :, len(SUMS) + world.n_arms :]
-    if rounds.labels is None:
-        del outcome["correct"], outcome["best_correct"]
-    else:  # the best observer is the same, whoever plays
+    if rounds.labels is not None:  # the best observer is the same, whoever plays
         outcome["best_correct"] = outcome["best_correct"][0]
     return outcome
 
@@ -117,6 +116,8 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
 def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
     """The rounds as a kernel can take them: compiled code does not look where it reads."""
     kind, per_arm = type(world).__name__, (n, world.n_arms)
+    if not isinstance(rounds, Rounds):
+        raise InvalidValue(f"{kind}.rounds({n}) must give Rounds, got {rounds!r}")
     allowed: dict[str, list[tuple[int, ...]]]
     allowed = {name: [per_arm] for name in ("rewards", "values", "latent")}
     allowed["observations"] = [(*per_arm, world.dim), (n, 1, world.dim)]
@@ -128,7 +129,9 @@ def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
                 f"{kind}.rounds({n}) must give {name} as numbers of shape "
                 f"{' or '.join(map(str, shapes))}, got {array.dtype} of shape {array.shape}"
             )
-        plain[name] = np.ascontiguousarray(array, dtype=np.float64)
+        array = np.ascontiguousarray(array, dtype=np.float64)
+        # Kernels are compiled for arrays of one kind, and not anew for those that are read-only.
+        plain[name] = array if array.flags.writeable else array.copy()
     # Latent values may be unknown.
     for name in ("observations", "rewards", "values"):
         if not kernels.all_finite(plain[name].reshape(-1)):

@@ -120,6 +120,7 @@ def _on_threads(
     Each takes the next number for itself, so that none waits for another, nor for this one.
     """
     left, stop = iter(numbers), threading.Event()
+    workers = max(1, min(workers, len(numbers)))
 
     def tick(rounds: int) -> None:
         advance(rounds)
@@ -133,7 +134,6 @@ def _on_threads(
             for number in left:
                 finish(number, replicate(plan, number, tick))
 
-    workers = max(1, min(workers, len(numbers)))
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
             for ended in as_completed([pool.submit(work, worker) for worker in range(workers)]):
@@ -151,8 +151,8 @@ def _start_on_core(worker: int) -> None:
     """
     if not hasattr(os, "sched_setaffinity"):
         return
-    allowed = os.sched_getaffinity(0)
     with contextlib.suppress(OSError):  # where it is forbidden, the system is left to itself
+        allowed = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {sorted(allowed)[worker % len(allowed)]})
         os.sched_setaffinity(0, allowed)
 

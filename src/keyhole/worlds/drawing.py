@@ -27,20 +27,21 @@ def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     draw = draw_of("reward_distribution", world.reward_distribution)
     rewards = draw(source["reward"], source.empty("rewards", per_arm))
     context, hidden = source["context"].state, source["hidden"].state
-    kernels.draw_rounds(context, hidden, world.lens, y, values, latent, rewards)
+    kernels.draw_rounds(context, hidden, world.law, y, values, latent, rewards)
     return Rounds(y, rewards, values, latent)
 
 
 def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     """Rounds of any linear world, as the model is written: x, then y = A x + xi."""
-    rows, roots = 1 if world.shared_context else world.n_arms, world.roots
+    rows = 1 if world.shared_context else world.n_arms
+    context_root, sensing_root = world.roots
     draw_context = draw_of("context_distribution", world.context_distribution)
     draw_sensing = draw_of("sensing_distribution", world.sensing_distribution)
     draw_reward = draw_of("reward_distribution", world.reward_distribution)
     x = draw_context(source["context"], source.empty("x", (n, rows, world.context_dim)))
-    x = transform(x, roots[0])
+    x = transform(x, context_root)
     noise = draw_sensing(source["sensing"], source.empty("noise", (n, rows, world.dim)))
-    y = transform(x, world.sensing.T) + transform(noise, roots[1])
+    y = transform(x, world.sensing.T) + transform(noise, sensing_root)
     values, latent = products(world, y, world.eta), products(world, x, world.parameters)
     rewards = draw_reward(source["reward"], source.empty("rewards", latent.shape))
     rewards *= world.reward_scale

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from keyhole import checks
 from keyhole.choice import choice_probabilities, expected_largest
 from keyhole.errors import InvalidValue
-from keyhole.kernels import Ints, Lens
+from keyhole.kernels import Ints, NormalLaw
 from keyhole.seeds import Seed, Streams, streams
 from keyhole.worlds import drawing
 from keyhole.worlds.correlated import largest_of
@@ -152,7 +152,7 @@ class LinearWorld(World):
     def distinct(self) -> tuple[Ints, Ints]:
         """The first arm of each parameter, and for each arm its place among those.
 
-        Arms of one parameter are computed once, so that they tie to the bit.
+        Arms of one parameter are computed once, or in the same way, so that they tie to the bit.
         """
         _, first, twin = np.unique(self.parameters, axis=0, return_index=True, return_inverse=True)
         if len(first) == self.n_arms:  # in their own order then, so that nothing is moved about
@@ -266,10 +266,12 @@ class LinearWorld(World):
         return root(self.context_covariance), root(self.sensing_covariance)
 
     @cached_property
-    def lens(self) -> Lens:
+    def law(self) -> NormalLaw:
         """What rounds are drawn with if contexts and sensing noise are normal."""
-        unseen = np.sqrt(np.diag(self.unseen_covariance))[None, :]
-        if self.shared_context:
+        if not self.shared_context:
+            # Of what is seen wholly, rounding may leave a little less than nothing.
+            unseen = np.sqrt(np.diag(self.unseen_covariance).clip(min=0.0))[None, :]
+        else:
             first, twin = self.distinct
             different = self.parameters[first]
             # Arms beyond the context's length have nothing of their own: as few normals as can be.
@@ -278,7 +280,7 @@ class LinearWorld(World):
             else:
                 unseen = root(different @ self.unseen_context @ different.T)
             unseen = unseen[:, twin]
-        return Lens(
+        return NormalLaw(
             observation=root(self.observation_covariance),
             eta=self.eta,
             unseen=np.ascontiguousarray(unseen),
