@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,16 +31,9 @@ FEW = 64
 MANY = 4096
 
 
-class Last(NamedTuple):
-    """The last decision, and P y of its arm when it had n rewards.
-
-    If they are as many when this decision's reward comes, P y need not be computed again.
-    """
-
-    decision: Decision
-    state: State
-    n: float
-    product: Floats
+# The last decision, the state it was made in, how many rewards its arm had, and which of two rows
+# is that arm's P y: if they are as many when its reward comes, P y need not be computed again.
+Last: TypeAlias = tuple[Decision, State, float, int]
 
 
 class Bandit:
@@ -139,15 +132,17 @@ class Bandit:
 
         among: the arms available this time; rows of y are then theirs, in that order.
         """
-        arms = self._learned.arms if among is None else self._learned.arms.among(among)
+        learned = self._learned
+        features = learned.features
+        arms = learned.arms if among is None else learned.arms.among(among)
         owner = arms.owner
         rows = design = self._observed(y, owner.size)
         rule = self._rule
-        if not self._features.is_plain:
+        if not features.is_plain:
             rows, design, rule = self._prepared(rows, add=True)
         z = self._normals(owner.size)
         self._rng.random(out=self._uniforms)
-        law, w, state = np.empty((3, owner.size)), self._products, self.posterior.state
+        law, w, state = np.empty((3, owner.size)), self._products, learned.posterior.state
         predicted = owner.size > MANY and among is None and len(rows) == 1 and not arms.shared
         if predicted:
             np.matmul(state.mean, design[0], out=law[0])
@@ -166,10 +161,12 @@ class Bandit:
         )
         own = rows[place].copy() if len(rows) > 1 else rows[0]
         chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None
-        score = float(law[2, place]) + self._features.offset
+        score = float(law[2, place])
+        if not features.is_plain:
+            score += features.offset
         decision = Decision.made(arms.names[place], score, own, chance)
-        if kept >= 0 and self._features.is_plain:
-            self._last = Last(decision, state, n, w[kept])
+        if kept >= 0 and features.is_plain:
+            self._last = (decision, state, n, kept)
         return decision
 
     def _normals(self, n: int) -> Floats:
@@ -233,23 +230,25 @@ class Bandit:
             raise InvalidValue(
                 f"this decision's observation has shape {y.shape}, not ({self.dim},)"
             )
-        if decision.has_gaps and self._features.missing is None:
+        learned = self._learned
+        features = learned.features
+        if decision.has_gaps and features.missing is None:
             raise InvalidValue("this decision's observation has gaps, which need missing='predict'")
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             yes_or_no = isinstance(reward, bool | np.bool_)
             reward = checks.number("reward", float(reward) if yes_or_no else reward)
-        parameter = self._learned.arms.parameter(decision.arm)
-        if not self._features.is_plain:
-            if not self._features.is_settled:
-                self._learned.add([decision.arm], y[None], np.array([reward]))
+        parameter = learned.arms.parameter(decision.arm)
+        if not features.is_plain:
+            if not features.is_settled:
+                learned.add([decision.arm], y[None], np.array([reward]))
                 return
-            y, reward = self._features.design(y), reward - self._features.offset
-        state, last = self.posterior.state, self._last
-        w, n = self._products[0], NEVER
-        if last is not None and last.decision is decision and last.state is state:
-            w, n = last.product, last.n
+            y, reward = features.design(y), reward - features.offset
+        state, last = learned.posterior.state, self._last
+        row, n = 0, NEVER
+        if last is not None and last[0] is decision and last[1] is state:
+            n, row = last[2], last[3]
         self._last = None
-        kernels.learn(parameter, y, reward, w, n, *state)
+        kernels.learn(parameter, y, reward, self._products[row], n, *state)
 
     def learn_many(self, decisions: Iterable[Decision], rewards: ArrayLike) -> None:
         """Learn the rewards of many decisions: all of them, or, if one cannot be used, none."""
@@ -367,8 +366,9 @@ class Bandit:
 
     def _observed(self, y: ArrayLike, n_arms: int) -> Floats:
         """y as our own array of (1, dim) or (n_arms, dim), every number usable."""
-        plain = type(y) is np.ndarray and y.dtype == np.float64 and self._features.missing is None
-        rows = np.array(y if plain else self._features.numbers(y), order="C", ndmin=2)
+        features = self._learned.features
+        plain = type(y) is np.ndarray and y.dtype == np.float64 and features.missing is None
+        rows = np.array(y if plain else features.numbers(y), order="C", ndmin=2)
         shape, dim = rows.shape, self.dim
         if shape != (1, dim) and shape != (n_arms, dim):
             raise InvalidValue(
@@ -376,7 +376,7 @@ class Bandit:
                 f"{n_arms} arms, got {np.shape(y)}"
             )
         if plain and not kernels.all_usable(rows, checks.LARGEST):
-            self._features.numbers(y)  # says which number it is, and where
+            features.numbers(y)  # says which number it is, and where
         return rows
 
     def _prepared(self, rows: Floats, *, add: bool) -> tuple[Floats, Floats, kernels.Rule]:
