@@ -47,8 +47,8 @@ def play(bandit: Any, ys: Any, rewards: Any) -> Any:
 def speed(make: Any, given: Any, seconds: float) -> dict[str, float]:
     """Rounds per second, and the memory that the work takes beyond a first small one."""
     ys, rewards = given["y"], given["rewards"]
-    # Whatever is loaded or compiled on first use: many arms, few that are seen again, and numbers so
-    # large that what is kept has to be computed anew.
+    # Whatever is loaded or compiled on first use: many arms, few that are seen again, and numbers
+    # so large that what is kept has to be computed anew.
     play(make(70, 3), np.eye(3), np.ones((3, 70)))
     play(make(5, 3), 1e4 * np.tile(np.eye(3), (10, 1)), np.ones((30, 5)))
     before = settle_memory()
