@@ -35,29 +35,28 @@ def settle_memory() -> float:
     return resident("VmRSS")
 
 
-def play(bandit: Any, ys: Any, rewards: Any) -> Any:
-    """One choice and one reward a round; the arms."""
-    arms = np.empty(len(ys), np.int64)
+def play(bandit: Any, ys: Any, rewards: Any, arms: Any) -> None:
+    """One choice and one reward a round, whose arms are written down."""
     for t, y in enumerate(ys):
         arms[t] = arm = bandit.choose(y)
         bandit.learn(y, arm, float(rewards[t, arm]))
-    return arms
 
 
 def speed(make: Any, given: Any, seconds: float) -> dict[str, float]:
     """Rounds per second, and the memory that the work takes beyond a first small one."""
     ys, rewards = given["y"], given["rewards"]
+    arms = np.full(max(len(ys), 30), -1)  # there before memory is counted: the faster, the more
     # Whatever is loaded or compiled on first use: many arms, few that are seen again, and numbers
     # so large that what is kept has to be computed anew.
-    play(make(70, 3), np.eye(3), np.ones((3, 70)))
-    play(make(5, 3), 1e4 * np.tile(np.eye(3), (10, 1)), np.ones((30, 5)))
+    play(make(70, 3), np.eye(3), np.ones((3, 70)), arms)
+    play(make(5, 3), 1e4 * np.tile(np.eye(3), (10, 1)), np.ones((30, 5)), arms)
     before = settle_memory()
     bandit = make(rewards.shape[1], ys.shape[1])
-    play(bandit, ys[:2], rewards[:2])
+    play(bandit, ys[:2], rewards[:2], arms)
     rates, piece, t, start = [], 1, 2, time.perf_counter()
     while t + piece <= len(ys) and time.perf_counter() - start < seconds:
         began = time.perf_counter()
-        play(bandit, ys[t : t + piece], rewards[t : t + piece])
+        play(bandit, ys[t : t + piece], rewards[t : t + piece], arms)
         took = time.perf_counter() - began
         rates.append(piece / took)
         t += piece
@@ -72,7 +71,8 @@ def regret(make: Any, given: Any, _: float) -> dict[str, Any]:
     """Regret a round in each replication, and the seconds of all of them."""
     found, start = [], time.perf_counter()
     for ys, rewards, values in zip(given["y"], given["rewards"], given["values"], strict=True):
-        arms = play(make(rewards.shape[1], ys.shape[1]), ys, rewards)
+        arms = np.empty(len(ys), np.int64)
+        play(make(rewards.shape[1], ys.shape[1]), ys, rewards, arms)
         found.append(float((values.max(axis=1) - values[np.arange(len(arms)), arms]).mean()))
     return {"regret": found, "seconds": time.perf_counter() - start, "rounds": given["y"].shape[1]}
 
