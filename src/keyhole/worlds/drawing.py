@@ -7,12 +7,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keyhole import kernels
+from keyhole.kernels import NormalLaw
 from keyhole.seeds import Streams
+from keyhole.worlds.covariance import root
 from keyhole.worlds.distributions import draw_of
 from keyhole.worlds.rounds import Floats, Rounds
 
 if TYPE_CHECKING:
     from keyhole.worlds.linear import LinearWorld
+
+
+def normal_law(world: LinearWorld) -> NormalLaw:
+    """What the rounds of a world of normal contexts and sensing noise are drawn with."""
+    if not world.shared_context:
+        # Of what is seen wholly, rounding may leave a little less than nothing.
+        unseen = np.sqrt(np.diag(world.unseen_covariance).clip(min=0.0))[None, :]
+    else:
+        first, twin = world.distinct
+        different = world.parameters[first]
+        # Arms beyond the context's length have nothing of their own: as few normals as can be.
+        if len(different) > world.context_dim:
+            unseen = root(world.unseen_context) @ different.T
+        else:
+            unseen = root(different @ world.unseen_context @ different.T)
+        unseen = unseen[:, twin]
+    return NormalLaw(
+        observation=root(world.observation_covariance),
+        eta=world.eta,
+        unseen=np.ascontiguousarray(unseen),
+        reward_scale=world.reward_scale,
+    )
 
 
 def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:

@@ -268,24 +268,7 @@ class LinearWorld(World):
     @cached_property
     def law(self) -> NormalLaw:
         """What rounds are drawn with if contexts and sensing noise are normal."""
-        if not self.shared_context:
-            # Of what is seen wholly, rounding may leave a little less than nothing.
-            unseen = np.sqrt(np.diag(self.unseen_covariance).clip(min=0.0))[None, :]
-        else:
-            first, twin = self.distinct
-            different = self.parameters[first]
-            # Arms beyond the context's length have nothing of their own: as few normals as can be.
-            if len(different) > self.context_dim:
-                unseen = root(self.unseen_context) @ different.T
-            else:
-                unseen = root(different @ self.unseen_context @ different.T)
-            unseen = unseen[:, twin]
-        return NormalLaw(
-            observation=root(self.observation_covariance),
-            eta=self.eta,
-            unseen=np.ascontiguousarray(unseen),
-            reward_scale=self.reward_scale,
-        )
+        return drawing.normal_law(self)
 
     def rounds(self, n: int, seed: Seed | Streams = None) -> Rounds:
         """The next n rounds of some streams, or the first n of a seed."""
