@@ -12,7 +12,7 @@ from benchmarks.peers.limits import best
 # every arm's mean is looked at once a round, a matrix has d^2 entries, rounds are all alike.
 SWEEPS = {
     "arms": ([500, 1000, 2000, 4000, 8000], 1.0),
-    "dim": ([100, 200, 400, 800], 2.0),
+    "dim": ([400, 800, 1600], 2.0),
     "rounds": ([20_000, 40_000, 80_000, 160_000], 1.0),
 }
 
