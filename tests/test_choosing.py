@@ -9,16 +9,25 @@ from hypothesis import strategies as st
 
 import keyhole as kh
 from keyhole import kernels
+from keyhole.kernels.deferring import LARGE
+from keyhole.kernels.surveying import MANY
 
 
 def play(
-    policy: kh.Policy, *, n_arms: int, dim: int, rounds: int, seed: int, prune: bool
+    policy: kh.Policy,
+    *,
+    n_arms: int,
+    dim: int,
+    rounds: int,
+    seed: int,
+    prune: bool,
+    one_context: bool = False,
 ) -> tuple[np.ndarray, kh.Posterior]:
     rng = np.random.default_rng(seed)
     spread = 10.0 ** rng.uniform(-2, 2, dim)
-    y = rng.standard_normal((rounds, n_arms, dim)) * spread
+    y = rng.standard_normal((rounds, 1 if one_context else n_arms, dim)) * spread
     eta = rng.standard_normal((n_arms, dim)) / spread
-    rewards = np.einsum("tnd,nd->tn", y, eta) + rng.standard_normal((rounds, n_arms))
+    rewards = (y * eta).sum(2) + rng.standard_normal((rounds, n_arms))
     shared = policy.parameters == "shared"
     posterior = kh.Posterior(
         n_parameters=1 if shared else n_arms, dim=dim, prior_precision=policy.prior_precision
@@ -42,15 +51,87 @@ policies = st.one_of(
 
 
 @settings(max_examples=60, deadline=None)
-@given(policies, st.integers(1, 30), st.integers(1, 12), st.integers(0, 10_000))
+@given(policies, st.integers(1, 30), st.integers(1, 12), st.integers(0, 10_000), st.booleans())
 def test_pruned_and_unpruned_choose_the_same_arms(
-    policy: kh.Policy, n_arms: int, dim: int, seed: int
+    policy: kh.Policy, n_arms: int, dim: int, seed: int, one_context: bool
 ) -> None:
     """To the bit: both go through one compiled score, whose bound holds after rounding too."""
-    chosen, posterior = play(policy, n_arms=n_arms, dim=dim, rounds=200, seed=seed, prune=True)
-    again, other = play(policy, n_arms=n_arms, dim=dim, rounds=200, seed=seed, prune=False)
+    (chosen, posterior), (again, other) = (
+        play(
+            policy,
+            n_arms=n_arms,
+            dim=dim,
+            rounds=200,
+            seed=seed,
+            prune=prune,
+            one_context=one_context,
+        )
+        for prune in (True, False)
+    )
     np.testing.assert_array_equal(chosen, again)
     np.testing.assert_array_equal(posterior.covariance, other.covariance)
+
+
+@pytest.mark.parametrize("dim", [1, 3, LARGE])
+@pytest.mark.parametrize(
+    "policy",
+    [kh.ThompsonSampling(v=3.0), kh.ThompsonSampling(v=0.01), kh.LinUCB(alpha=0.5), kh.Greedy()],
+    ids=str,
+)
+def test_a_glance_at_very_many_arms_changes_nothing(policy: kh.Policy, dim: int) -> None:
+    """Whether there is much to know, or next to nothing."""
+    rng = np.random.default_rng(dim)
+    n, rounds = MANY + 5, 80
+    eta = np.vstack([3.0 * rng.standard_normal((6, dim)), np.zeros((n - 6, dim))])
+    y, before = rng.standard_normal((rounds, 1, dim)), rng.standard_normal((6, 3 * dim, dim))
+    block = kernels.Block(
+        y,
+        (y * eta).sum(2) + rng.standard_normal((rounds, n)),
+        rng.standard_normal((rounds, n)),
+        rng.random((rounds, 2)),
+    )
+    found = []
+    for prune in (True, False):
+        posterior, chosen = kh.Posterior(n_parameters=n, dim=dim), np.empty(rounds, np.int64)
+        for i in range(6):  # some arms are known well
+            for each in before[i]:
+                posterior.learn(i, each, float(each @ eta[i]))
+        kernels.play(posterior.state, policy.plain_rule(), np.arange(n), block, prune, chosen)
+        found.append(chosen)
+    np.testing.assert_array_equal(found[0], found[1])
+    assert len(set(found[0])) > 1
+
+
+def test_a_glance_knows_what_large_matrices_have_yet_to_be_told() -> None:
+    """After 9 rewards that wait, an arm's width is 1 / sqrt(10): its z = 10 is less than a 5."""
+    n, rounds = MANY + 5, 10
+    y, z = np.zeros((rounds, 1, LARGE)), np.zeros((rounds, n))
+    y[:, :, 0], z[:, 0], z[9, 1] = 1.0, 10.0, 5.0
+    block = kernels.Block(y, np.zeros((rounds, n)), z, np.full((rounds, 2), 0.5))
+    posterior, chosen = kh.Posterior(n_parameters=n, dim=LARGE), np.empty(rounds, np.int64)
+    rule = kh.ThompsonSampling(v=1.0).plain_rule()
+    kernels.play(posterior.state, rule, np.arange(n), block, True, chosen)
+    assert chosen.tolist() == [0] * 9 + [1]
+
+
+def test_of_very_many_arms_those_that_cannot_win_are_not_even_read() -> None:
+    """Poisoned means of arms whose z is small enough do no harm, and of one that might win they do.
+
+    Nobody's mean is longer than 1, and |y| = 1: the last arm's 9 is out of reach below z = 8.
+    """
+    n = MANY + 5
+    posterior = kh.Posterior(n_parameters=n, dim=2)
+    posterior.learn(0, np.array([1.0, 0.0]), 2.0)
+    z = np.full(n, 7.9)
+    z[-1] = 9.0
+    posterior.state.mean[1:-1] = np.nan
+    owner, y, law, w = np.arange(n), np.array([[0.0, 1.0]]), np.empty((3, n)), np.empty((2, 2))
+    numbers: tuple[Any, ...] = (*kh.ThompsonSampling(v=1.0).rule, *posterior.state)
+    assert kernels.choose(owner, y, z, np.full(2, 0.5), True, law, w, *numbers)[0] == n - 1
+    assert law[2, -1] == 9.0
+    z[1] = 8.1
+    kernels.choose(owner, y, z, np.full(2, 0.5), True, law, w, *numbers)
+    assert np.isnan(law[2, 1])
 
 
 def test_pruning_spares_most_of_the_work() -> None:
@@ -66,12 +147,9 @@ def test_pruning_spares_most_of_the_work() -> None:
     law, z = np.empty((3, 3)), np.array([0.5, 1.0, 1.0])
     numbers: tuple[Any, ...] = (*kh.ThompsonSampling(v=1.0).rule, *posterior.state)
     assert (
-        kernels.choose(owner, y, z, np.full(2, 0.5), True, False, law, np.empty((2, 2)), *numbers)[
-            0
-        ]
-        == 0
+        kernels.choose(owner, y, z, np.full(2, 0.5), True, law, np.empty((2, 2)), *numbers)[0] == 0
     )
-    kernels.choose(owner, y, z, np.full(2, 0.5), False, False, law, np.empty((2, 2)), *numbers)
+    kernels.choose(owner, y, z, np.full(2, 0.5), False, law, np.empty((2, 2)), *numbers)
     assert np.isnan(law[2]).any()
 
 
@@ -87,6 +165,18 @@ def test_ties_are_broken_uniformly(policy: kh.Policy) -> None:
     assert decision.probability == pytest.approx(0.25, abs=1e-15)
     error = np.sqrt(0.25 * 0.75 / rounds)
     assert (np.abs(wins / rounds - 0.25) <= 4 * error).all()
+
+
+@pytest.mark.parametrize("dim", [1, 4, 6, 21])
+@pytest.mark.parametrize("n_arms", [2, 5, 7])
+def test_arms_that_know_the_same_are_tied_to_the_bit(n_arms: int, dim: int) -> None:
+    """Wherever they are among the four that are predicted at a time."""
+    bandit, rng = kh.Bandit(kh.Greedy(), arms=n_arms, dim=dim, seed=3), np.random.default_rng(dim)
+    for y in rng.standard_normal((5, dim)):
+        for arm in range(n_arms):
+            bandit.learn(kh.Decision(arm=arm, observation=y), reward=float(y[0]))
+    y = rng.standard_normal(dim)
+    assert {bandit.choose(y).arm for _ in range(100)} == set(range(n_arms))
 
 
 def test_a_tie_between_some_arms_leaves_the_others_out() -> None:

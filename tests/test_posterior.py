@@ -277,7 +277,7 @@ def test_rounding_below_zero_is_cut_off() -> None:
     law, y = np.empty((3, 1)), np.ones((1, 2))
     numbers: tuple[Any, ...] = (*kh.LinUCB(1.0).rule, *posterior.state)
     kernels.choose(
-        np.array([0]), y, np.zeros(1), np.zeros(2), False, False, law, np.empty((2, 2)), *numbers
+        np.array([0]), y, np.zeros(1), np.zeros(2), False, law, np.empty((2, 2)), *numbers
     )
     assert law[2, 0] == 0.0
     kernels.learn(0, np.array([1.0, 2.0]), 1.0, np.empty(2), -1.0, *posterior.state)

@@ -6,10 +6,20 @@ import pytest
 from numba.core.errors import TypingError
 
 from keyhole.kernels import vectors
-from keyhole.kernels.algebra import move_squares, multiply
+from keyhole.kernels.algebra import dots, most, move_squares, multiply, place_of_most
 from keyhole.kernels.drawing import product, used_rows
 from keyhole.kernels.tiles import add_squares, subtract_squares
-from keyhole.kernels.vectors import first, load, multiply_add, spread, store, total, totals
+from keyhole.kernels.vectors import (
+    first,
+    larger,
+    largest,
+    load,
+    multiply_add,
+    spread,
+    store,
+    total,
+    totals,
+)
 
 DIMS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17, 63, 64, 66]
 
@@ -20,15 +30,16 @@ def every_function(a: np.ndarray, b: np.ndarray, n: int, out: np.ndarray) -> flo
     store(out[0], 0, multiply_add(x, y, spread(0.5)))
     store(out[1], 0, totals(x, y, spread(2.0), multiply_add(x, x, y)))
     store(out[2], 0, first(n, x, y))
-    return total(x)
+    store(out[3], 0, larger(x, y))
+    return total(x) + largest(y)
 
 
 @pytest.mark.parametrize("n", [-3, 0, 1, 3, 4, 9])
 def test_registers_do_what_the_functions_say(n: int) -> None:
     """Small whole numbers: every sum is exact, in whatever order."""
     a, b = np.arange(2.0, 8.0), np.array([5.0, -1.0, 3.0, 7.0])
-    compiled, plain = np.full((3, 5), np.nan), np.full((3, 5), np.nan)
-    assert every_function(a, b, n, compiled) == every_function.py_func(a, b, n, plain) == 18.0
+    compiled, plain = np.full((4, 5), np.nan), np.full((4, 5), np.nan)
+    assert every_function(a, b, n, compiled) == every_function.py_func(a, b, n, plain) == 25.0
     np.testing.assert_array_equal(compiled, plain)
     # One number beyond the four is left alone.
     assert np.isnan(compiled[:, 4]).all()
@@ -52,6 +63,32 @@ def test_nothing_is_stored_in_what_is_read_only() -> None:
     with pytest.raises(TypingError, match="read-only"):
         numba.njit(lambda a: vectors.store(a, 0, vectors.spread(1.0)))(row)
     assert not row.any()
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_the_largest_of_four_wherever_it_is(place: int) -> None:
+    row = np.full(4, -1.0)
+    row[place] = 2.0
+    assert numba.njit(lambda a: largest(load(a, 0)))(row) == 2.0
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_the_largest_number_and_where_it_is(dim: int) -> None:
+    row = np.random.default_rng(dim).standard_normal(dim) - 5.0
+    for place in range(dim):
+        row[place] += 5.0
+        assert most(row) == row.max()
+        assert place_of_most(row) == row.argmax()
+
+
+@pytest.mark.parametrize("dim", [dim for dim in DIMS if dim >= 4])
+def test_four_products_with_one_vector(dim: int) -> None:
+    rows = np.random.default_rng(dim).standard_normal((5, dim))
+    out = np.empty(4)
+    numba.njit(lambda rows, out: store(out, 0, dots(rows[0], rows[1], rows[2], rows[3], rows[4])))(
+        rows, out
+    )
+    np.testing.assert_allclose(out, rows[:4] @ rows[4], atol=1e-12)
 
 
 @pytest.mark.parametrize("dim", DIMS)

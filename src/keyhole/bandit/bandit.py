@@ -26,9 +26,6 @@ from keyhole.posterior import Posterior
 NEVER = -1.0
 # As many normals cost as much to draw one way as the other.
 FEW = 64
-# From so many arms on, means are predicted by BLAS, on all cores; how many those are may change
-# their last bits.
-MANY = 4096
 
 
 # The last decision, the state it was made in, how many rewards its arm had, and which of two rows
@@ -143,9 +140,6 @@ class Bandit:
         z = self._normals(owner.size)
         self._rng.random(out=self._uniforms)
         law, w, state = np.empty((3, owner.size)), self._products, learned.posterior.state
-        predicted = owner.size > MANY and among is None and len(rows) == 1 and not arms.shared
-        if predicted:
-            np.matmul(state.mean, design[0], out=law[0])
         self._last = None  # its P y is about to be written over
         place, kept, n = kernels.choose(
             owner,
@@ -153,7 +147,6 @@ class Bandit:
             z,
             self._uniforms,
             not self.probabilities,
-            predicted,
             law,
             w,
             *rule,

@@ -10,7 +10,18 @@ import numpy as np
 
 from keyhole.kernels.jit import kernel, part
 from keyhole.kernels.types import Floats
-from keyhole.kernels.vectors import first, load, multiply_add, spread, store, total, totals
+from keyhole.kernels.vectors import (
+    Four,
+    first,
+    larger,
+    largest,
+    load,
+    multiply_add,
+    spread,
+    store,
+    total,
+    totals,
+)
 
 EPSILON = float(np.finfo(np.float64).eps)
 # From here on, rows are long enough for the compiler's own loops.
@@ -24,6 +35,45 @@ def dot(a: Floats, b: Floats) -> float:
     for j in range(a.size):
         result += a[j] * b[j]
     return result
+
+
+@part
+def dots(a: Floats, b: Floats, c: Floats, d: Floats, y: Floats) -> Four:
+    """a'y, b'y, c'y and d'y, each added up in the same order: equal rows give equal numbers."""
+    end, zeros = y.size - 4, spread(0.0)
+    sum0 = sum1 = sum2 = sum3 = zeros
+    for j in range(0, end, 4):
+        at = load(y, j)
+        sum0, sum1 = multiply_add(load(a, j), at, sum0), multiply_add(load(b, j), at, sum1)
+        sum2, sum3 = multiply_add(load(c, j), at, sum2), multiply_add(load(d, j), at, sum3)
+    # The last four overlap with those before, which are not counted again.
+    at = first((4 - y.size % 4) % 4, zeros, load(y, end))
+    sum0, sum1 = multiply_add(load(a, end), at, sum0), multiply_add(load(b, end), at, sum1)
+    sum2, sum3 = multiply_add(load(c, end), at, sum2), multiply_add(load(d, end), at, sum3)
+    return totals(sum0, sum1, sum2, sum3)
+
+
+@part
+def most(row: Floats) -> float:
+    """The largest number of a row without NaN."""
+    end, result = row.size - 8, float(row[0])
+    if end < 0:
+        for j in range(1, row.size):
+            result = row[j] if row[j] > result else result  # no branch, which would guess wrong
+        return result
+    a, b = load(row, end), load(row, end + 4)
+    for j in range(0, end, 8):
+        a, b = larger(load(row, j), a), larger(load(row, j + 4), b)
+    return largest(larger(a, b))
+
+
+@part
+def place_of_most(row: Floats) -> int:
+    """The first place of the largest number of a row without NaN."""
+    limit, place = most(row), 0
+    while row[place] < limit:
+        place += 1
+    return place
 
 
 @part

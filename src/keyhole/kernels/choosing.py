@@ -2,16 +2,16 @@
 
 An arm's score is y'mean + width (optimism + dispersion z) with width^2 = y'Py, which is in
 distribution what the paper's Algorithms 1 and 2 get by drawing a d-dimensional sample (eq:sample).
-Since P only ever shrinks, width <= |y| sqrt(bound): an arm whose score cannot reach the best one
-even at that width needs no quadratic form.
+An arm whose score cannot reach the best one needs no width.
 """
 
 import numpy as np
 
 from keyhole.kernels.algebra import dot, multiply
 from keyhole.kernels.deferring import Late, subtract_late
-from keyhole.kernels.exploring import SLACK, exploration, pooled_variance
+from keyhole.kernels.exploring import exploration, pooled_variance
 from keyhole.kernels.jit import kernel, part
+from keyhole.kernels.surveying import predict, survey
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 
@@ -37,58 +37,6 @@ def one_of_best(score: Floats, best: float, tie: float) -> int:
 
 
 @part
-def predict(state: State, owner: Ints, y: Floats, mean: Floats) -> None:
-    """mean[k] = y_k'mean of each candidate."""
-    for k in range(owner.size):
-        mean[k] = dot(y[min(k, y.shape[0] - 1)], state.mean[owner[k]])
-
-
-@part
-def survey(
-    state: State,
-    rule: Rule,
-    owner: Ints,
-    y: Floats,
-    z: Floats,
-    greedy: bool,
-    pooled: float,
-    in_order: bool,
-    mean: Floats,
-    score: Floats,
-) -> int:
-    """Fill in the most that each candidate's score can be; the place of the one with most.
-
-    Costs O(1) a candidate, or O(d) where each has a y of its own. in_order: owner[k] is k.
-    """
-    length = np.sqrt(dot(y[0], y[0])) * SLACK
-    # Plain loops over arrays, one thing at a time, become vector instructions: with very many arms
-    # they count. Where hope is largest is anybody's guess, and a branch would guess wrong.
-    if in_order and y.shape[0] == 1:
-        for k in range(score.size):
-            score[k] = length * np.sqrt(state.bound[k])
-    else:
-        for k in range(score.size):
-            if y.shape[0] > 1:
-                length = np.sqrt(dot(y[k], y[k])) * SLACK
-            score[k] = length * np.sqrt(state.bound[owner[k]])
-    if rule.learned or rule.radius > 0.0:
-        for k in range(score.size):
-            optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
-            score[k] = mean[k] + max(optimism + dispersion * z[k], 0.0) * score[k]
-    else:  # the same for all
-        optimism, dispersion = exploration(state, rule, 0, greedy, pooled)
-        for k in range(score.size):
-            score[k] = mean[k] + max(optimism + dispersion * z[k], 0.0) * score[k]
-    most = -np.inf
-    for k in range(score.size):
-        most = max(most, score[k])
-    leader = 0
-    while score[leader] < most:
-        leader += 1
-    return leader
-
-
-@part
 def select(
     state: State,
     rule: Rule,
@@ -99,7 +47,6 @@ def select(
     tie: float,
     greedy: bool,
     prune: bool,
-    predicted: bool,
     law: Floats,
     w: Floats,
     late: Late | None,
@@ -107,7 +54,6 @@ def select(
     """The place of the chosen arm among the candidates, whose parameters are `owner`.
 
     y has one row for all candidates or a row each. greedy: for this once, whatever the rule.
-    predicted: the candidates are all parameters in order, and their y'mean are there as locations.
     Of `law`, (3, n), the rows become locations, scales and scores; with pruning, only those of the
     candidates that were looked at. w: (2, d) is scratch space; the second number says which row of
     it is the chosen arm's P y, or is -1. late: what the matrices have yet to be told.
@@ -115,14 +61,13 @@ def select(
     location, scale, score = law[0], law[1], law[2]
     explores = coin < rule.epsilon
     pooled = pooled_variance(state) if rule.learned else 0.0
-    if not predicted:
-        predict(state, owner, y, location)
     # The candidate that promises most goes first: its score rules out most of the others. Whoever
     # is picked without regard to scores still has one: then nobody is ruled out.
     leader = 0
     if prune and not explores:
-        leader = survey(state, rule, owner, y, z, greedy, pooled, predicted, location, score)
+        leader = survey(state, rule, owner, y, z, greedy, pooled, law, w[0], late)
     else:
+        predict(state, owner, y, location)
         score[:] = np.inf
     hopes = rule.optimism > 0.0 or rule.radius > 0.0
     uncertain = not greedy and (rule.learned or rule.dispersion > 0.0 or hopes)
@@ -138,7 +83,6 @@ def select(
                 subtract_late(late, owner[k], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
-        # One product and one sum, as in the survey, so that rounding keeps a bound a bound.
         score[k] = location[k] + width * (optimism + dispersion * z[k])
         location[k] += width * optimism
         scale[k] = width * dispersion

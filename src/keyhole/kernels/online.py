@@ -20,7 +20,6 @@ def choose(
     z: Floats,
     uniforms: Floats,
     prune: bool,
-    predicted: bool,
     law: Floats,
     w: Floats,
     optimism: float,
@@ -35,14 +34,13 @@ def choose(
 ) -> tuple[int, int, float]:
     """The place of the chosen candidate; which row of w, (2, d), is its P y, or -1; and its n.
 
-    law: (3, n) becomes location, scale and score of each, with pruning of those looked at. If
-    `predicted`, it has y'mean in place of locations already, and owner[k] is k.
+    law: (3, n) becomes location, scale and score of each, with pruning of those looked at.
     """
     rule = Rule(optimism, dispersion, epsilon, learned, radius, level, diversity, patience)
     known = State(*state)
     greedy = diversity > 0.0 and is_diverse(known, rule)
     place, kept = select(
-        known, rule, owner, y, z, uniforms[0], uniforms[1], greedy, prune, predicted, law, w, None
+        known, rule, owner, y, z, uniforms[0], uniforms[1], greedy, prune, law, w, None
     )
     return place, kept, known.n[owner[place]]
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keyhole.kernels.algebra import most
 from keyhole.kernels.choosing import select
 from keyhole.kernels.deferring import LARGE, Late, absorb_late, catch_up, nothing_late
 from keyhole.kernels.exploring import is_diverse
@@ -73,7 +74,7 @@ def play_rounds(
         y, z = block.observations[t], block.z[t]
         coin, tie = block.uniforms[t, 0], block.uniforms[t, 1]
         greedy = rule.diversity > 0.0 and is_diverse(state, rule)
-        k, kept = select(state, rule, owner, y, z, coin, tie, greedy, prune, False, law, w, late)
+        k, kept = select(state, rule, owner, y, z, coin, tie, greedy, prune, law, w, late)
         row, known = min(k, y.shape[0] - 1), kept >= 0
         i, reward, own = owner[k], block.rewards[t, k], w[max(kept, 0)]
         if late.n.size > 0:
@@ -118,11 +119,9 @@ def judge(chosen: Ints, truth: Truth, low: int, high: int, record: Record) -> No
     regret, latent_regret, optimal = record.sums[0], record.sums[1], record.sums[2]
     # Which arm is best is anybody's guess, and branches would guess wrong.
     for t in range(low, high):
-        k, best, best_latent = chosen[t], values[t, 0], latent[t, 0]
-        for i in range(1, values.shape[1]):
-            best = values[t, i] if values[t, i] > best else best
-            known = latent[t, i] <= best_latent or best_latent != best_latent
-            best_latent = best_latent if known else latent[t, i]  # NaN, once there, stays
+        k, best, best_latent = chosen[t], most(values[t]), most(latent[t])
+        for i in range(values.shape[1]):
+            best_latent += 0.0 * latent[t, i]  # NaN if any is
         regret += cost(best, values[t, k])
         latent_regret += cost(best_latent, latent[t, k])
         optimal += values[t, k] == best

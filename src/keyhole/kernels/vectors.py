@@ -60,6 +60,16 @@ def first(n: int, a: Four, b: Four) -> Four:
     return np.where(np.arange(4) < n, a, b)
 
 
+def larger(a: Four, b: Four) -> Four:
+    """The larger of each; b's where either is NaN."""
+    return np.where(a > b, a, b)
+
+
+def largest(four: Four) -> float:
+    """The largest of them."""
+    return float(four.max())
+
+
 class FourType(types.Type):
     """Four numbers as compiled code knows them."""
 
@@ -169,6 +179,30 @@ def totals_four(_: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     return FOUR(FOUR, FOUR, FOUR, FOUR), emit
 
 
+def larger_of(builder: Any, a: Any, b: Any) -> Any:
+    """The larger of each, by the one instruction that there is for it."""
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+@intrinsic
+def larger_four(_: Any, a: Any, b: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return larger_of(builder, args[0], args[1])
+
+    return FOUR(FOUR, FOUR), emit
+
+
+@intrinsic
+def largest_four(_: Any, four: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        four = args[0]
+        four = larger_of(builder, four, mixed(builder, four, four, [2, 3, 0, 1]))
+        four = larger_of(builder, four, mixed(builder, four, four, [1, 0, 3, 2]))
+        return builder.extract_element(four, ir.IntType(32)(0))
+
+    return types.float64(FOUR), emit
+
+
 @intrinsic
 def first_four(_: Any, n: Any, a: Any, b: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -186,4 +220,6 @@ overload(spread)(lambda x: lambda x: spread_four(x))
 overload(multiply_add)(lambda a, b, c: lambda a, b, c: multiply_add_four(a, b, c))
 overload(total)(lambda four: lambda four: total_four(four))
 overload(totals)(lambda a, b, c, d: lambda a, b, c, d: totals_four(a, b, c, d))
+overload(larger)(lambda a, b: lambda a, b: larger_four(a, b))
+overload(largest)(lambda four: lambda four: largest_four(four))
 overload(first)(lambda n, a, b: lambda n, a, b: first_four(n, a, b))
