@@ -7,7 +7,6 @@ import pytest
 
 import keyhole as kh
 from keyhole.bandit.arms import Arms
-from keyhole.kernels.surveying import MANY
 
 POLICY = kh.ThompsonSampling(v=1.0)
 
@@ -333,23 +332,3 @@ def test_an_interrupted_choice_leaves_nothing_behind(monkeypatch: pytest.MonkeyP
     bandit.learn(decision, 1.0)
     expected = np.linalg.inv(bandit.posterior.precision)
     np.testing.assert_allclose(bandit.posterior.covariance, expected, atol=1e-12)
-
-
-def test_very_many_arms_are_chosen_from_alike_by_either_way() -> None:
-    """A glance rules most of them out; where probabilities are kept, every arm is looked at."""
-    n_arms, rng = 5000, np.random.default_rng(3)
-    one, other = (
-        kh.Bandit(
-            kh.ThompsonSampling(v=0.01), arms=n_arms, dim=3, seed=1, probabilities=probabilities
-        )
-        for probabilities in (True, False)
-    )
-    assert n_arms > MANY
-    for y in rng.standard_normal((60, 3)):
-        first, second = one.choose(y), other.choose(y)
-        assert first.arm == second.arm
-        assert first.score == pytest.approx(second.score)
-        reward = float(y[0]) + int(first.arm) / n_arms
-        one.learn(first, reward)
-        other.learn(second, reward)
-    assert max(one.counts.values()) > 1

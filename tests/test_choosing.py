@@ -75,7 +75,7 @@ def test_pruned_and_unpruned_choose_the_same_arms(
 @pytest.mark.parametrize("dim", [1, 3, LARGE])
 @pytest.mark.parametrize(
     "policy",
-    [kh.ThompsonSampling(v=3.0), kh.ThompsonSampling(v=0.01), kh.LinUCB(alpha=0.5), kh.Greedy()],
+    [kh.ThompsonSampling(v=9.0), kh.ThompsonSampling(v=0.01), kh.ThompsonSampling(v="learned")],
     ids=str,
 )
 def test_a_glance_at_very_many_arms_changes_nothing(policy: kh.Policy, dim: int) -> None:
@@ -86,7 +86,7 @@ def test_a_glance_at_very_many_arms_changes_nothing(policy: kh.Policy, dim: int)
     y, before = rng.standard_normal((rounds, 1, dim)), rng.standard_normal((6, 3 * dim, dim))
     block = kernels.Block(
         y,
-        (y * eta).sum(2) + rng.standard_normal((rounds, n)),
+        y[:, 0] @ eta.T + rng.standard_normal((rounds, n)),
         rng.standard_normal((rounds, n)),
         rng.random((rounds, 2)),
     )
@@ -112,6 +112,42 @@ def test_a_glance_knows_what_large_matrices_have_yet_to_be_told() -> None:
     rule = kh.ThompsonSampling(v=1.0).plain_rule()
     kernels.play(posterior.state, rule, np.arange(n), block, True, chosen)
     assert chosen.tolist() == [0] * 9 + [1]
+
+
+@pytest.mark.parametrize("dim", [3, 6, 20])
+def test_after_a_glance_scores_are_the_same_to_the_bit(dim: int) -> None:
+    """Sums of as many numbers in another order would be others."""
+    rng, n = np.random.default_rng(dim), MANY + 5
+    logged, pruned = (
+        kh.Bandit(kh.LinUCB(alpha=4.0), arms=n, dim=dim, seed=1, probabilities=probabilities)
+        for probabilities in (True, False)
+    )
+    # All but the first arms are known too well in every direction to be asked.
+    owner = np.concatenate([np.arange(8), np.repeat(np.arange(8, n), dim)])
+    y = np.vstack([rng.standard_normal((8, dim)), np.tile(9.0 * np.eye(dim), (n - 8, 1))])
+    rewards = np.where(owner < 8, rng.standard_normal(owner.size), 0.0)
+    for bandit in (logged, pruned):
+        for _ in range(dim + 1):  # their bounds are looked at again after so many
+            kernels.absorb_many(bandit.posterior.state, owner, y, rewards)
+    for y in rng.standard_normal((300, dim)):
+        one, other = logged.choose(y), pruned.choose(y)
+        assert (one.arm, one.score) == (other.arm, other.score)
+        assert one.arm in range(8)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-320, 1e-163, 1e-100, 1e-40, 1e40])
+def test_a_glance_at_hardly_anything(scale: float) -> None:
+    """Squares that underflow rule nobody out."""
+    n = MANY + 5
+    logged, pruned = (
+        kh.Bandit(kh.LinUCB(alpha=50.0), arms=n, dim=2, seed=1, probabilities=probabilities)
+        for probabilities in (True, False)
+    )
+    for bandit in (logged, pruned):
+        rewards = np.linspace(1e9, 1e10, n)
+        kernels.absorb_many(bandit.posterior.state, np.arange(n), np.ones((n, 2)), rewards)
+    for y in scale * np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 0.5]]):
+        assert logged.choose(y).arm == pruned.choose(y).arm
 
 
 def test_of_very_many_arms_those_that_cannot_win_are_not_even_read() -> None:
@@ -167,11 +203,15 @@ def test_ties_are_broken_uniformly(policy: kh.Policy) -> None:
     assert (np.abs(wins / rounds - 0.25) <= 4 * error).all()
 
 
-@pytest.mark.parametrize("dim", [1, 4, 6, 21])
+@pytest.mark.parametrize("probabilities", [True, False])
+@pytest.mark.parametrize("dim", [1, 3, 4, 6, 21])
 @pytest.mark.parametrize("n_arms", [2, 5, 7])
-def test_arms_that_know_the_same_are_tied_to_the_bit(n_arms: int, dim: int) -> None:
+def test_arms_that_know_the_same_are_tied_to_the_bit(
+    n_arms: int, dim: int, probabilities: bool
+) -> None:
     """Wherever they are among the four that are predicted at a time."""
-    bandit, rng = kh.Bandit(kh.Greedy(), arms=n_arms, dim=dim, seed=3), np.random.default_rng(dim)
+    rng = np.random.default_rng(dim)
+    bandit = kh.Bandit(kh.Greedy(), arms=n_arms, dim=dim, seed=3, probabilities=probabilities)
     for y in rng.standard_normal((5, dim)):
         for arm in range(n_arms):
             bandit.learn(kh.Decision(arm=arm, observation=y), reward=float(y[0]))

@@ -14,6 +14,7 @@ import xarray as xr
 
 import keyhole as kh
 from keyhole import kernels, seeds
+from keyhole.kernels.playing import judge
 from keyhole.simulation import replication
 from keyhole.simulation.plan import Plan
 from tests.policies import every_policy
@@ -405,6 +406,22 @@ def test_a_best_that_nobody_knows_is_not_known(arm: int) -> None:
     regret = run(Coins(latent=latent), kh.Uniform(), checkpoints=[200, 201]).latent_regret
     assert (regret.sel(time=200) == 0.0).all()
     assert np.isnan(regret.sel(time=201)).all()
+
+
+@pytest.mark.parametrize("arms", [1, 3, 9, 13])
+def test_regrets_are_judged_wherever_the_best_arm_is(arms: int) -> None:
+    """A round for each place. A latent value may be infinite, and one that is NaN tells nothing."""
+    best = np.eye(arms) > 0
+    values = np.where(best, 5.0, -1.0 - np.arange(arms))
+    latent = np.where(best | (np.arange(arms) < arms - 1), values, -np.inf)
+    for seen, unknown in ((latent, False), (np.where(best, np.nan, values), True)):
+        truth = kernels.Truth(values, seen, np.empty(0, np.int64), np.zeros((arms, 1)))
+        for t in range(arms):
+            record = kernels.Record(np.arange(1), np.empty((0, 0)), np.zeros(5), np.zeros(arms))
+            judge(np.zeros(arms, np.int64), truth, t, t + 1, record)
+            lost = 0.0 if t == 0 else 6.0
+            expected = [lost, np.nan if unknown else lost, t == 0]
+            np.testing.assert_array_equal(record.sums[:3], expected)
 
 
 def test_rounds_must_be_rounds() -> None:

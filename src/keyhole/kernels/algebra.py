@@ -1,4 +1,4 @@
-"""Products with symmetric matrices, and the inverse of one, on plain arrays.
+"""Products with rows and symmetric matrices, the inverse of one, and the most of a row.
 
 Of a symmetric matrix one triangle is read or written: that is half the memory to hold and to move,
 and symmetric to the bit whatever rounding does. Rows are taken four at a time, so that what is
@@ -39,9 +39,15 @@ def dot(a: Floats, b: Floats) -> float:
 
 @part
 def dots(a: Floats, b: Floats, c: Floats, d: Floats, y: Floats) -> Four:
-    """a'y, b'y, c'y and d'y, each added up in the same order: equal rows give equal numbers."""
+    """a'y, b'y, c'y and d'y, each rounded in the same way: equal rows give equal numbers."""
     end, zeros = y.size - 4, spread(0.0)
     sum0 = sum1 = sum2 = sum3 = zeros
+    if end < 0:
+        for j in range(y.size):
+            at = first(1, spread(y[j]), zeros)
+            sum0, sum1 = multiply_add(spread(a[j]), at, sum0), multiply_add(spread(b[j]), at, sum1)
+            sum2, sum3 = multiply_add(spread(c[j]), at, sum2), multiply_add(spread(d[j]), at, sum3)
+        return totals(sum0, sum1, sum2, sum3)
     for j in range(0, end, 4):
         at = load(y, j)
         sum0, sum1 = multiply_add(load(a, j), at, sum0), multiply_add(load(b, j), at, sum1)
@@ -55,7 +61,7 @@ def dots(a: Floats, b: Floats, c: Floats, d: Floats, y: Floats) -> Four:
 
 @part
 def most(row: Floats) -> float:
-    """The largest number of a row without NaN."""
+    """The largest number of a row; some number of it if there is NaN."""
     end, result = row.size - 8, float(row[0])
     if end < 0:
         for j in range(1, row.size):
@@ -69,7 +75,7 @@ def most(row: Floats) -> float:
 
 @part
 def place_of_most(row: Floats) -> int:
-    """The first place of the largest number of a row without NaN."""
+    """The first place of the largest number of a row; some place if there is NaN."""
     limit, place = most(row), 0
     while row[place] < limit:
         place += 1

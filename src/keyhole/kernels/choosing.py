@@ -2,16 +2,16 @@
 
 An arm's score is y'mean + width (optimism + dispersion z) with width^2 = y'Py, which is in
 distribution what the paper's Algorithms 1 and 2 get by drawing a d-dimensional sample (eq:sample).
-An arm whose score cannot reach the best one needs no width.
+An arm whose score cannot reach the best one needs no width, and goes without one if it may.
 """
 
 import numpy as np
 
-from keyhole.kernels.algebra import dot, multiply
-from keyhole.kernels.deferring import Late, subtract_late
+from keyhole.kernels.algebra import dot
+from keyhole.kernels.deferring import Late, multiply_now
 from keyhole.kernels.exploring import exploration, pooled_variance
 from keyhole.kernels.jit import kernel, part
-from keyhole.kernels.surveying import predict, survey
+from keyhole.kernels.surveying import MANY, glance, predict, survey
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 
@@ -61,16 +61,20 @@ def select(
     location, scale, score = law[0], law[1], law[2]
     explores = coin < rule.epsilon
     pooled = pooled_variance(state) if rule.learned else 0.0
-    # The candidate that promises most goes first: its score rules out most of the others. Whoever
-    # is picked without regard to scores still has one: then nobody is ruled out.
-    leader = 0
-    if prune and not explores:
-        leader = survey(state, rule, owner, y, z, greedy, pooled, law, w[0], late)
-    else:
-        predict(state, owner, y, location)
-        score[:] = np.inf
     hopes = rule.optimism > 0.0 or rule.radius > 0.0
     uncertain = not greedy and (rule.learned or rule.dispersion > 0.0 or hopes)
+    # A candidate that promises much goes first: its score rules out most of the others. Whoever is
+    # picked without regard to scores still has one: then nobody is ruled out.
+    prunes, leader = prune and not explores, -1
+    if prunes and uncertain and y.shape[0] == 1 and owner.size > MANY:
+        leader = glance(state, rule, owner, y[0], z, greedy, pooled, law, w[0], late)
+    if leader < 0:
+        predict(state, owner, y, location)
+        if prunes:
+            leader = survey(state, rule, owner, y, z, greedy, pooled, law)
+        else:
+            leader = 0
+            score[:] = np.inf
     best, winner, tied, kept = -np.inf, leader, False, -1
     for step in range(-1, owner.size):
         k = leader if step < 0 else step
@@ -78,9 +82,7 @@ def select(
             continue
         width, row, free = 0.0, min(k, y.shape[0] - 1), 1 if kept == 0 else 0
         if uncertain:
-            multiply(state.matrices[owner[k], 1:], y[row], w[free])
-            if late is not None:  # a question that the compiler answers
-                subtract_late(late, owner[k], y[row], w[free])
+            multiply_now(state, late, owner[k], y[row], w[free])
             width = np.sqrt(max(dot(y[row], w[free]), 0.0))
         optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
         score[k] = location[k] + width * (optimism + dispersion * z[k])

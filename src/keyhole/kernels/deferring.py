@@ -44,6 +44,14 @@ def subtract_late(late: Late, i: int, y: Floats, out: Floats) -> None:
             out[j] -= share * w[j]
 
 
+@part
+def multiply_now(state: State, late: Late | None, i: int, y: Floats, out: Floats) -> None:
+    """out = P y of parameter i, whatever its matrix has yet to be told."""
+    multiply(state.matrices[i, 1:], y, out)
+    if late is not None:  # a question that the compiler answers
+        subtract_late(late, i, y, out)
+
+
 @kernel
 def catch_up(state: State, late: Late, i: int) -> None:
     """Tell the matrices of parameter i what waits, if anything does."""
@@ -60,8 +68,7 @@ def absorb_late(
 ) -> None:
     """As `absorb`, except that the matrices follow later."""
     if not known:
-        multiply(state.matrices[i, 1:], y, w)
-        subtract_late(late, i, y, w)
+        multiply_now(state, late, i, y, w)
     share = step(state, i, y, reward, w)
     m, root = late.n[i], np.sqrt(share)
     late.n[i] = m + 1

@@ -117,11 +117,12 @@ def judge(chosen: Ints, truth: Truth, low: int, high: int, record: Record) -> No
     """Add up what the choices of some rounds of a block cost."""
     values, latent, labels = truth.values, truth.latent, truth.labels
     regret, latent_regret, optimal = record.sums[0], record.sums[1], record.sums[2]
-    # Which arm is best is anybody's guess, and branches would guess wrong.
     for t in range(low, high):
         k, best, best_latent = chosen[t], most(values[t]), most(latent[t])
+        unknown = 0
         for i in range(values.shape[1]):
-            best_latent += 0.0 * latent[t, i]  # NaN if any is
+            unknown += latent[t, i] != latent[t, i]
+        best_latent = best_latent if unknown == 0 else np.nan
         regret += cost(best, values[t, k])
         latent_regret += cost(best_latent, latent[t, k])
         optimal += values[t, k] == best

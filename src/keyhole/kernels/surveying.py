@@ -1,35 +1,63 @@
 """What each arm's score can be at most, before any quadratic form.
 
 Since P only ever shrinks, width <= |y| sqrt(bound): an arm whose score cannot reach the best one
-even at that width needs no y'Py. And since y'mean <= |y| |mean|, of very many arms most need not
-even that.
+even at that width needs no y'Py. And since y'mean <= |y| |mean|, of very many arms most may not
+need even that.
 """
 
 import numpy as np
 
-from keyhole.kernels.algebra import dot, dots, most, multiply, place_of_most
-from keyhole.kernels.deferring import Late, subtract_late
+from keyhole.kernels.algebra import dot, dots, most, place_of_most
+from keyhole.kernels.deferring import Late, multiply_now
 from keyhole.kernels.exploring import SLACK, exploration
 from keyhole.kernels.jit import part
 from keyhole.kernels.types import Floats, Ints, Rule, State
-from keyhole.kernels.vectors import store
+from keyhole.kernels.vectors import number, store
 
-# From so many arms on, a first glance at all of them is worth its time.
-MANY = 4096
+# Beyond so many arms a first glance at all of them may be worth its time: if it leaves no more than
+# this share of them.
+MANY, SHARE = 4096, 0.125
+# Squares of smaller numbers are too close to the smallest number there is.
+TINY = 1e-100
 
 
 @part
 def predict(state: State, owner: Ints, y: Floats, mean: Floats) -> None:
     """mean[k] = y_k'mean of each candidate."""
     n, means = owner.size, state.mean
-    if y.shape[0] > 1 or n < 4 or y.shape[1] < 4:
+    if y.shape[0] > 1:
         for k in range(n):
-            mean[k] = dot(y[min(k, y.shape[0] - 1)], means[owner[k]])
+            mean[k] = dot(y[k], means[owner[k]])
+        return
+    if n < 4:
+        for k in range(n):
+            mean[k] = predict_one(means[owner[k]], y[0])
         return
     for start in range(0, n, 4):
         k = min(start, n - 4)  # the last four overlap with those before
         a, b, c, d = owner[k], owner[k + 1], owner[k + 2], owner[k + 3]
         store(mean, k, dots(means[a], means[b], means[c], means[d], y[0]))
+
+
+@part
+def predict_one(mean: Floats, y: Floats) -> float:
+    """y'mean, rounded as if it were one of four."""
+    return number(dots(mean, mean, mean, mean, y), 0)
+
+
+@part
+def fill_steps(
+    state: State, rule: Rule, owner: Ints, z: Floats, greedy: bool, pooled: float, steps: Floats
+) -> None:
+    """How many widths each candidate's score is above its mean: optimism + dispersion z."""
+    if rule.learned or rule.radius > 0.0:
+        for k in range(owner.size):
+            optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
+            steps[k] = optimism + dispersion * z[k]
+    else:  # by the same numbers for all
+        optimism, dispersion = exploration(state, rule, 0, greedy, pooled)
+        for k in range(owner.size):
+            steps[k] = optimism + dispersion * z[k]
 
 
 @part
@@ -52,77 +80,69 @@ def survey(
     greedy: bool,
     pooled: float,
     law: Floats,
-    w: Floats,
-    late: Late | None,
 ) -> int:
-    """Fill in the most that each candidate's score can be; the place of one that promises much.
+    """Fill in the most that each candidate's score can be; the place of the one with most.
 
-    law: as in `select`; its locations become y'mean of all but those that are ruled out here, whose
-    scores are then -infinity. w: (d,) is scratch space.
+    law: as in `select`, with y'mean as locations; its scales become steps.
     """
-    mean, score = law[0], law[2]
-    own = rule.learned or rule.radius > 0.0  # each arm explores in its own way
-    if owner.size > MANY and y.shape[0] == 1 and not own:
-        optimism, dispersion = exploration(state, rule, 0, greedy, pooled)
-        return glance(state, optimism, dispersion, owner, y[0], z, law, w, late)
-
-    predict(state, owner, y, mean)
+    mean, steps, score = law[0], law[1], law[2]
+    fill_steps(state, rule, owner, z, greedy, pooled, steps)
     # Plain loops over arrays, one thing at a time, become vector instructions: with many arms they
-    # count. The first, which goes by owner, does not: roots are left to the others.
+    # count. The first, which goes by owner, does not: roots are left to the other.
     squared_length = dot(y[0], y[0])
     for k in range(score.size):
         if y.shape[0] > 1:
             squared_length = dot(y[k], y[k])
         score[k] = squared_length * state.bound[owner[k]]
-    if own:
-        for k in range(score.size):
-            optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
-            score[k] = hope(mean[k], optimism + dispersion * z[k], score[k])
-    else:
-        optimism, dispersion = exploration(state, rule, 0, greedy, pooled)
-        for k in range(score.size):
-            score[k] = hope(mean[k], optimism + dispersion * z[k], score[k])
+    for k in range(score.size):
+        score[k] = hope(mean[k], steps[k], score[k])
     return place_of_most(score)
 
 
 @part
 def glance(
     state: State,
-    optimism: float,
-    dispersion: float,
+    rule: Rule,
     owner: Ints,
     y: Floats,
     z: Floats,
+    greedy: bool,
+    pooled: float,
     law: Floats,
     w: Floats,
     late: Late | None,
 ) -> int:
-    """`survey` for very many candidates: few means are read, and few roots taken.
+    """`survey` of very many candidates at one y, without reading most of their means.
 
     Nobody's score is above |y| (length of the longest mean + steps sqrt(bound)). Once one
-    candidate's is known, another's steps^2 bound tells whether it can get there.
+    candidate's is known, another's steps^2 bound tells whether it can get there; if not, its score
+    becomes -infinity. Gives the place of the one that is known, or -1 if too many are left: then
+    nothing was gained. w: (d,) is scratch space.
     """
-    mean, score = law[0], law[2]
+    mean, steps, score = law[0], law[1], law[2]
+    fill_steps(state, rule, owner, z, greedy, pooled, steps)
     for k in range(score.size):
-        steps = max(optimism + dispersion * z[k], 0.0)
-        score[k] = steps * steps * state.bound[owner[k]]
+        score[k] = max(steps[k], 0.0) ** 2 * state.bound[owner[k]]
     leader = place_of_most(score)
     i = owner[leader]
-    multiply(state.matrices[i, 1:], y, w)
-    if late is not None:  # a question that the compiler answers
-        subtract_late(late, i, y, w)
-    steps = optimism + dispersion * z[leader]
-    known = dot(y, state.mean[i]) + np.sqrt(max(dot(y, w), 0.0)) * steps
+    multiply_now(state, late, i, y, w)
+    known = dot(y, state.mean[i]) + np.sqrt(max(dot(y, w), 0.0)) * steps[leader]
 
     squared_length = dot(y, y)
     # penalty is prior |mean|^2, and the prior everybody's.
     longest = np.sqrt(squared_length * most(state.penalty) / state.prior[0])
-    missing = max(known - SLACK * longest, 0.0) / SLACK
+    missing = (known - SLACK * longest) / SLACK
+    if not (missing > TINY and squared_length > TINY):
+        return -1
+    least, left = missing * missing / squared_length, 0
     for k in range(score.size):
-        if squared_length * score[k] < missing * missing:
+        left += score[k] >= least
+    if left > SHARE * score.size:
+        return -1
+    for k in range(score.size):
+        if score[k] < least:
             score[k] = -np.inf
-            continue
-        i, steps = owner[k], optimism + dispersion * z[k]
-        mean[k] = dot(y, state.mean[i])
-        score[k] = hope(mean[k], steps, squared_length * state.bound[i])
+        else:
+            mean[k] = predict_one(state.mean[owner[k]], y)
+            score[k] = hope(mean[k], steps[k], squared_length * state.bound[owner[k]])
     return leader

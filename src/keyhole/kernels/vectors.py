@@ -1,9 +1,9 @@
 """Four numbers at a time, by a processor's vector instructions.
 
-A compiler finds them by itself in loops over many numbers. Those over the rows of a small matrix,
-or of a triangle, are too short for it, and here they are asked for. Each function says in NumPy
-what it does, and that is what runs with compiling switched off. Compiled, it is an instruction or a
-few.
+A compiler finds them by itself in loops over many numbers, unless these may be NaN and the largest
+is sought. Loops over the rows of a small matrix, or of a triangle, are too short for it. There they
+are asked for. Each function says in NumPy what it does, and that is what runs with compiling
+switched off. Compiled, it is an instruction or a few, which round alike wherever they are used.
 """
 
 # mypy: disable-error-code="misc,call-arg,no-untyped-call"
@@ -66,8 +66,13 @@ def larger(a: Four, b: Four) -> Four:
 
 
 def largest(four: Four) -> float:
-    """The largest of them."""
+    """The largest of them, if none is NaN."""
     return float(four.max())
+
+
+def number(four: Four, place: int) -> float:
+    """One of them."""
+    return float(four[place])
 
 
 class FourType(types.Type):
@@ -204,6 +209,14 @@ def largest_four(_: Any, four: Any) -> Any:
 
 
 @intrinsic
+def number_of_four(_: Any, four: Any, place: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.extract_element(args[0], args[1])
+
+    return types.float64(FOUR, types.int64), emit
+
+
+@intrinsic
 def first_four(_: Any, n: Any, a: Any, b: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = ir.VectorType(ir.IntType(64), 4)
@@ -222,4 +235,5 @@ overload(total)(lambda four: lambda four: total_four(four))
 overload(totals)(lambda a, b, c, d: lambda a, b, c, d: totals_four(a, b, c, d))
 overload(larger)(lambda a, b: lambda a, b: larger_four(a, b))
 overload(largest)(lambda four: lambda four: largest_four(four))
+overload(number)(lambda four, place: lambda four, place: number_of_four(four, place))
 overload(first)(lambda n, a, b: lambda n, a, b: first_four(n, a, b))
