@@ -46,14 +46,20 @@ def predict_one(mean: Floats, y: Floats) -> float:
 
 
 @part
+def steps_of(state: State, rule: Rule, i: int, z: float, greedy: bool, pooled: float) -> float:
+    """How many widths a score is above its mean, of an arm of parameter i that drew z."""
+    optimism, dispersion = exploration(state, rule, i, greedy, pooled)
+    return optimism + dispersion * z
+
+
+@part
 def fill_steps(
     state: State, rule: Rule, owner: Ints, z: Floats, greedy: bool, pooled: float, steps: Floats
 ) -> None:
-    """How many widths each candidate's score is above its mean: optimism + dispersion z."""
+    """`steps_of` each candidate."""
     if rule.learned or rule.radius > 0.0:
         for k in range(owner.size):
-            optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
-            steps[k] = optimism + dispersion * z[k]
+            steps[k] = steps_of(state, rule, owner[k], z[k], greedy, pooled)
     else:  # by the same numbers for all
         optimism, dispersion = exploration(state, rule, 0, greedy, pooled)
         for k in range(owner.size):
@@ -119,14 +125,15 @@ def glance(
     becomes -infinity. Gives the place of the one that is known, or -1 if too many are left: then
     nothing was gained. w: (d,) is scratch space.
     """
-    mean, steps, score = law[0], law[1], law[2]
-    fill_steps(state, rule, owner, z, greedy, pooled, steps)
+    mean, score = law[0], law[2]
+    fill_steps(state, rule, owner, z, greedy, pooled, score)
     for k in range(score.size):
-        score[k] = max(steps[k], 0.0) ** 2 * state.bound[owner[k]]
+        score[k] = max(score[k], 0.0) ** 2 * state.bound[owner[k]]
     leader = place_of_most(score)
     i = owner[leader]
     multiply_now(state, late, i, y, w)
-    known = dot(y, state.mean[i]) + np.sqrt(max(dot(y, w), 0.0)) * steps[leader]
+    steps = steps_of(state, rule, i, z[leader], greedy, pooled)
+    known = dot(y, state.mean[i]) + np.sqrt(max(dot(y, w), 0.0)) * steps
 
     squared_length = dot(y, y)
     # penalty is prior |mean|^2, and the prior everybody's.
@@ -143,6 +150,8 @@ def glance(
         if score[k] < least:
             score[k] = -np.inf
         else:
-            mean[k] = predict_one(state.mean[owner[k]], y)
-            score[k] = hope(mean[k], steps[k], squared_length * state.bound[owner[k]])
+            i = owner[k]
+            mean[k] = predict_one(state.mean[i], y)
+            steps = steps_of(state, rule, i, z[k], greedy, pooled)
+            score[k] = hope(mean[k], steps, squared_length * state.bound[i])
     return leader
