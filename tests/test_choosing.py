@@ -153,21 +153,25 @@ def test_a_glance_at_hardly_anything(scale: float) -> None:
 def test_of_very_many_arms_those_that_cannot_win_are_not_even_read() -> None:
     """Poisoned means of arms whose z is small enough do no harm, and of one that might win they do.
 
-    Nobody's mean is longer than 1, and |y| = 1: the last arm's 9 is out of reach below z = 8.
+    The last arm's 9 is out of reach for a mean of length 0 if 2 z^2 < 81, and for one of length 5
+    if 2 (25 + z^2) < 81.
     """
     n = MANY + 5
     posterior = kh.Posterior(n_parameters=n, dim=2)
-    posterior.learn(0, np.array([1.0, 0.0]), 2.0)
-    z = np.full(n, 7.9)
-    z[-1] = 9.0
-    posterior.state.mean[1:-1] = np.nan
+    for arm in (0, 1):
+        posterior.learn(arm, np.array([1.0, 0.0]), 10.0)
+    z = np.full(n, 6.3)
+    z[:2], z[-1] = 3.9, 9.0
+    posterior.state.mean[:-1] = np.nan
     owner, y, law, w = np.arange(n), np.array([[0.0, 1.0]]), np.empty((3, n)), np.empty((2, 2))
     numbers: tuple[Any, ...] = (*kh.ThompsonSampling(v=1.0).rule, *posterior.state)
     assert kernels.choose(owner, y, z, np.full(2, 0.5), True, law, w, *numbers)[0] == n - 1
     assert law[2, -1] == 9.0
-    z[1] = 8.1
-    kernels.choose(owner, y, z, np.full(2, 0.5), True, law, w, *numbers)
-    assert np.isnan(law[2, 1])
+    for place, enough in ((1, 4.0), (2, 6.4)):
+        z[place] = enough
+        kernels.choose(owner, y, z, np.full(2, 0.5), True, law, w, *numbers)
+        assert np.isnan(law[2, place])
+        z[place] = 0.0
 
 
 def test_pruning_spares_most_of_the_work() -> None:

@@ -1,13 +1,13 @@
 """What each arm's score can be at most, before any quadratic form.
 
 Since P only ever shrinks, width <= |y| sqrt(bound): an arm whose score cannot reach the best one
-even at that width needs no y'Py. And since y'mean <= |y| |mean|, of very many arms most may not
-need even that.
+even at that width needs no y'Py. And since y'mean <= |y| |mean|, of very many arms most need not
+even that, while most are not known yet.
 """
 
 import numpy as np
 
-from keyhole.kernels.algebra import dot, dots, most, place_of_most
+from keyhole.kernels.algebra import dot, dots, place_of_most
 from keyhole.kernels.deferring import Late, multiply_now
 from keyhole.kernels.exploring import SLACK, exploration
 from keyhole.kernels.jit import part
@@ -120,10 +120,10 @@ def glance(
 ) -> int:
     """`survey` of very many candidates at one y, without reading most of their means.
 
-    Nobody's score is above |y| (length of the longest mean + steps sqrt(bound)). Once one
-    candidate's is known, another's steps^2 bound tells whether it can get there; if not, its score
-    becomes -infinity. Gives the place of the one that is known, or -1 if too many are left: then
-    nothing was gained. w: (d,) is scratch space.
+    A score is at most |y| (|mean| + steps sqrt(bound)), and the square of that is at most
+    2 |y|^2 (|mean|^2 + steps^2 bound). Once one candidate's score is known, this tells without a
+    root who can get there; the score of one who cannot becomes -infinity. Gives the place of the
+    one that is known, or -1 if too many are left: then nothing was gained. w: (d,) is scratch.
     """
     mean, score = law[0], law[2]
     fill_steps(state, rule, owner, z, greedy, pooled, score)
@@ -136,12 +136,11 @@ def glance(
     known = dot(y, state.mean[i]) + np.sqrt(max(dot(y, w), 0.0)) * steps
 
     squared_length = dot(y, y)
-    # penalty is prior |mean|^2, and the prior everybody's.
-    longest = np.sqrt(squared_length * most(state.penalty) / state.prior[0])
-    missing = (known - SLACK * longest) / SLACK
-    if not (missing > TINY and squared_length > TINY):
+    if not (known > TINY and squared_length > TINY):
         return -1
-    least, left = missing * missing / squared_length, 0
+    least, left = (known / SLACK) ** 2 / (2.0 * squared_length), 0
+    for k in range(score.size):
+        score[k] += state.penalty[owner[k]] / state.prior[0]  # |mean|^2; the prior is everybody's
     for k in range(score.size):
         left += score[k] >= least
     if left > SHARE * score.size:
