@@ -156,6 +156,7 @@ def test_the_fingerprint_sees_changes() -> None:
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "seed"),
         ({"seed": "x"}, "seed"),
+        ({"probabilities": "no"}, "probabilities must be True or False"),
     ],
 )
 def test_nonsense_settings(settings: dict[str, Any], message: str) -> None:

@@ -162,9 +162,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a short look, and noisy")
     parser.add_argument("--out", type=Path, default=HERE.parents[1] / "docs")
-    parser.add_argument("--again", action="store_true", help="write the page of the last run anew")
+    again = "write the page anew from the benchmarks.json that is in OUT"
+    parser.add_argument("--again", action="store_true", help=again)
     options = parser.parse_args()
     data = options.out / "benchmarks.json"
+    if options.again and not data.exists():
+        parser.error(f"there is no {data} of an earlier run")
     if not options.again:
         found = measure(options.quick)
         options.out.mkdir(parents=True, exist_ok=True)

@@ -80,7 +80,7 @@ class Bandit:
         names: Any = range(checks.whole("arms", arms)) if isinstance(arms, Integral) else arms
         self.policy = policy
         self.dim = checks.whole("dim", dim)
-        self.probabilities = bool(probabilities)
+        self.probabilities = checks.flag("probabilities", probabilities)
         features = Features(self.dim, intercept=intercept, standardize=standardize, missing=missing)
         self._learned = Learned(Arms(names, shared=shared), features, policy.prior_precision)
         self._rule = policy.plain_rule()
