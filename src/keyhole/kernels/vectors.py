@@ -3,7 +3,8 @@
 A compiler finds them by itself in loops over many numbers, unless these may be NaN and the largest
 is sought. Loops over the rows of a small matrix, or of a triangle, are too short for it. There they
 are asked for. Each function says in NumPy what it does, and that is what runs with compiling
-switched off. Compiled, it is an instruction or a few, which round alike wherever they are used.
+switched off. Compiled, it is an instruction or a few, which but for `total` round alike wherever
+they are used.
 """
 
 # mypy: disable-error-code="misc,call-arg,no-untyped-call"
