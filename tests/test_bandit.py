@@ -258,7 +258,9 @@ def test_what_a_person_sees() -> None:
     bandit = kh.Bandit(kh.Greedy(), arms=2, dim=3)
     assert repr(bandit) == "Bandit(Greedy(), 2 arms, dim=3, 0 rewards learned)"
     decision = kh.Decision(arm="A", observation=[1.0], probability=0.5, score=2.0)
-    assert repr(decision) == "Decision(arm='A', probability=0.5, score=2.0, observation=[1.0])"
+    assert repr(decision) == (
+        "Decision(id=None, arm='A', probability=0.5, score=2.0, observation=[1.0])"
+    )
     assert repr(bandit.choose_many(np.ones((4, 3)), among=[1])) == "Decisions(4 of arms [1])"
 
 
@@ -282,8 +284,8 @@ def test_a_reward_counts_alike_whatever_came_in_between(between: str, n_rewards:
     again = kh.Decision(arm=decision.arm, observation=y)
     for each, learned in ((bandit, decision), (other, again)):
         if between == "a reward":
-            each.posterior.learn(0, np.array([1.0, 1.0, 0.0]), 5.0)
-            each.posterior.learn(1, np.array([0.0, 1.0, 1.0]), 5.0)
+            each._learned.posterior.learn(0, np.array([1.0, 1.0, 0.0]), 5.0)
+            each._learned.posterior.learn(1, np.array([0.0, 1.0, 1.0]), 5.0)
         elif between == "a decision":
             each.choose(-y)
         elif between == "other arms":
@@ -293,8 +295,9 @@ def test_a_reward_counts_alike_whatever_came_in_between(between: str, n_rewards:
             n = each.counts[decision.arm]
             each.remove_arms([decision.arm])
             each.add_arms([decision.arm])
-            one = kh.Decision(arm=decision.arm, observation=[1.0, 0.5, -1.0])
-            each.learn_many([one] * n, np.ones(n))
+            for _ in range(n):
+                one = kh.Decision(arm=decision.arm, observation=[1.0, 0.5, -1.0])
+                each.learn(one, 1.0)
         elif between == "a merge":
             more = kh.Bandit(each.policy, arms=["a", "b"], dim=3, seed=5)
             more.learn(kh.Decision(arm=decision.arm, observation=[1.0, 0.0, 2.0]), 1.0)

@@ -100,7 +100,7 @@ BAD: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
     "merging another policy": ("merge", (OTHER,), {}, "policy"),
     "merging another dim": ("merge", (WIDER,), {}, "dim"),
     "merging from another base": ("merge", (bandit_of(),), {"base": OTHER}, "policy"),
-    "merging from a base with more arms": ("merge", (bandit_of(),), {"base": MORE}, "every arm"),
+    "merging from a base with more arms": ("merge", (bandit_of(),), {"base": MORE}, "base"),
     "merging from a base that has learned more": ("merge", (bandit_of(),), {"base": AHEAD}, "base"),
     "merging from a base with other data": ("merge", (bandit_of(),), {"base": ASIDE}, "base"),
     "merging with nobody": ("merge", (None,), {}, "Bandit"),

@@ -128,7 +128,7 @@ def test_after_a_glance_scores_are_the_same_to_the_bit(dim: int) -> None:
     rewards = np.where(owner < 8, rng.standard_normal(owner.size), 0.0)
     for bandit in (logged, pruned):
         for _ in range(dim + 1):  # their bounds are looked at again after so many
-            kernels.absorb_many(bandit.posterior.state, owner, y, rewards)
+            kernels.absorb_many(bandit._learned.posterior.state, owner, y, rewards)
     for y in rng.standard_normal((300, dim)):
         one, other = logged.choose(y), pruned.choose(y)
         assert (one.arm, one.score) == (other.arm, other.score)
@@ -145,7 +145,7 @@ def test_a_glance_at_hardly_anything(scale: float) -> None:
     )
     for bandit in (logged, pruned):
         rewards = np.linspace(1e9, 1e10, n)
-        kernels.absorb_many(bandit.posterior.state, np.arange(n), np.ones((n, 2)), rewards)
+        kernels.absorb_many(bandit._learned.posterior.state, np.arange(n), np.ones((n, 2)), rewards)
     for y in scale * np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 0.5]]):
         assert logged.choose(y).arm == pruned.choose(y).arm
 

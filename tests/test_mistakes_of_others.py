@@ -24,7 +24,7 @@ def test_a_prior_is_right_for_every_precision(prior: float) -> None:
 def test_the_draw_has_the_covariance_and_not_the_precision() -> None:
     """After 99 rewards along one axis, the width there is a tenth of what it was."""
     bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=1, dim=2, seed=1)
-    bandit.learn_many([kh.Decision(arm=0, observation=[1.0, 0.0])] * 99, [0.0] * 99)
+    bandit.learn_many([kh.Decision(arm=0, observation=[1.0, 0.0]) for _ in range(99)], [0.0] * 99)
     n = 20_000
     for axis, width in ((np.array([1.0, 0.0]), 0.1), (np.array([0.0, 1.0]), 1.0)):
         scores = bandit.choose_many(np.tile(axis, (n, 1))).scores
@@ -107,7 +107,7 @@ def test_a_save_resumes_in_the_middle_of_the_stream(tmp_path: Path) -> None:
     scores = [straight.choose(np.ones(2)).score for _ in range(10)]
     first = [halved.choose(np.ones(2)).score for _ in range(5)]
     halved.save(tmp_path / "half")
-    halved = kh.Bandit.load(tmp_path / "half")
+    halved = kh.Bandit.load(tmp_path / "half", resume=True)
     assert first + [halved.choose(np.ones(2)).score for _ in range(5)] == scores
 
 

@@ -86,7 +86,7 @@ def test_keeping_no_probabilities_changes_no_choice(policy: kh.Policy) -> None:
 def test_saving_resumes_to_the_bit(policy: kh.Policy, tmp_path: Path) -> None:
     bandit = taught(policy)
     bandit.save(tmp_path / "bandit.npz")
-    again = kh.Bandit.load(tmp_path / "bandit.npz")
+    again = kh.Bandit.load(tmp_path / "bandit.npz", resume=True)
     rng = np.random.default_rng(10)
     for _ in range(100):
         y, reward = rng.standard_normal((3, 3)), float(rng.standard_normal())
@@ -217,7 +217,7 @@ def test_a_policy_of_ones_own(tmp_path: Path) -> None:
         kh.Bandit.load(tmp_path / "own.npz")
     with pytest.raises(kh.FileError, match="saved with"):
         kh.Bandit.load(tmp_path / "own.npz", policy=Stubborn(prior_precision=2.0))
-    again = kh.Bandit.load(tmp_path / "own.npz", policy=Stubborn())
+    again = kh.Bandit.load(tmp_path / "own.npz", policy=Stubborn(), resume=True)
     assert again.choose(np.ones(3)) == bandit.choose(np.ones(3))
 
 

@@ -213,21 +213,3 @@ def test_a_header_that_makes_no_sense(path: Path, header: dict[str, Any]) -> Non
 def test_arrays_that_make_no_sense(path: Path, arrays: dict[str, Any]) -> None:
     with pytest.raises(kh.FileError):
         kh.Bandit.load(edited(path, **arrays))
-
-
-@pytest.mark.parametrize(
-    "arrays",
-    [
-        {"precision": None},
-        {"precision": np.zeros((2, 3, 4))},
-        {"precision": np.ones((2, 3, 3), dtype=np.float32)},
-        {"covariance": np.full((2, 3, 3), np.nan)},
-        {"covariance": np.zeros((2, 3, 3))},
-        {"covariance": np.array(1.0)},
-    ],
-)
-def test_old_matrices_that_make_no_sense(path: Path, arrays: dict[str, Any]) -> None:
-    old = {"precision": np.tile(np.eye(3), (2, 1, 1)), "covariance": np.tile(np.eye(3), (2, 1, 1))}
-    assert kh.Bandit.load(edited(path, {"version": 2}, **old)).dim == 3
-    with pytest.raises(kh.FileError):
-        kh.Bandit.load(edited(path, {"version": 2}, **{**old, **arrays}))

@@ -7,10 +7,12 @@ from keyhole import theory
 from keyhole.bandit import Bandit, Decision, Decisions, Effects
 from keyhole.choice import choice_probabilities
 from keyhole.errors import (
+    AlreadyLearned,
     DataUnavailable,
     FileError,
     InvalidValue,
     KeyholeError,
+    KeyholeWarning,
     MissingExtra,
     UnknownArm,
 )
@@ -47,6 +49,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "OFUL",
+    "AlreadyLearned",
     "Bandit",
     "DataUnavailable",
     "Dataset",
@@ -60,6 +63,7 @@ __all__ = [
     "GreedyFirst",
     "InvalidValue",
     "KeyholeError",
+    "KeyholeWarning",
     "LinUCB",
     "LinearWorld",
     "MissingExtra",

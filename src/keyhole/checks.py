@@ -1,6 +1,7 @@
 """What a value must be before anything is done with it. A check returns the value, ready to use."""
 
 import numbers
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,18 +13,23 @@ LARGEST = 1e50
 
 
 def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.float64]:
-    """A fresh float64 array of numbers, none of them NaN, infinite or beyond `most`."""
-    try:
-        given = np.asarray(value)
-    except ValueError:
-        raise InvalidValue(
-            f"{name} must be of a regular shape, but its rows differ in length"
-        ) from None
-    if given.dtype.kind not in "biuf":
-        raise InvalidValue(f"{name} must be real numbers, got an array of {given.dtype}")
-    if np.ma.is_masked(value):
+    """Return a fresh float64 array of numbers, none of them NaN, infinite or beyond `most`.
+
+    Parameters
+    ----------
+    name : str
+        What the value is called in an error.
+    value : array_like
+        Real numbers of any shape.
+    most : float
+        The largest magnitude that is allowed.
+    """
+    if np.ma.is_masked(value) or _has_masked_entry(value):
         raise InvalidValue(f"{name} has masked entries; every entry must be a number")
-    array = np.array(given, dtype=np.float64, order="C")
+    given = _regular(name, value)
+    if given.dtype.kind not in "biuf" and not _holds_numbers(given):
+        raise InvalidValue(f"{name} must be real numbers, got {_strangest(value, given)}")
+    array = _as_float64(name, given, most)
     usable = np.abs(array) <= most
     if not usable.all():
         place = tuple(int(i) for i in np.argwhere(~usable)[0])
@@ -32,22 +38,91 @@ def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.
     return array
 
 
-def gappy(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """As `floats`, but NaN, None and masked entries are gaps, and become NaN."""
-    try:
-        masked = np.ma.isMaskedArray(value)
-        given = np.asarray(value.astype(np.float64).filled(np.nan) if masked else value)  # type: ignore[union-attr]
-        if given.dtype.kind not in "biufO":  # with None it is an array of objects
-            return floats(name, value)
-        given = given.astype(np.float64)
-    except (TypeError, ValueError):
+def with_missing(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Return an array as `floats` does; NaN, None and masked entries are missing, and become NaN.
+
+    Parameters
+    ----------
+    name : str
+        What the value is called in an error.
+    value : array_like
+        Real numbers of any shape, with missing entries.
+    """
+    if np.ma.isMaskedArray(value):
+        masked: Any = value
+        hidden = np.ma.getmaskarray(masked)
+        given = _regular(name, masked.data)
+    else:
+        given = _regular(name, value)
+        hidden = np.zeros(given.shape, dtype=bool)
+    if given.dtype.kind == "O":
+        hidden = hidden | np.array([_is_missing(x) for x in given.flat], bool).reshape(given.shape)
+        given = np.where(hidden, 0.0, given)
+    elif given.dtype.kind == "f":
+        hidden = hidden | np.isnan(given)
+    elif given.dtype.kind not in "biu":
         return floats(name, value)  # says what is wrong with it
-    except OverflowError:
-        raise InvalidValue(f"{name} must be at most {LARGEST:g}, got a far larger number") from None
-    gaps = np.isnan(given)
-    numbers = floats(name, np.where(gaps, 0.0, given))
-    numbers[gaps] = np.nan
+    numbers = floats(name, np.where(hidden, 0, given))
+    numbers[hidden] = np.nan
     return numbers
+
+
+def _regular(name: str, value: Any) -> NDArray[Any]:
+    """Return the array of a value; masked entries of a list become None."""
+    try:
+        return np.asarray(_without_masked(value) if _has_masked_entry(value) else value)
+    except OverflowError:
+        raise InvalidValue(f"{name} must be real numbers, got a far larger number") from None
+    except (ValueError, TypeError):
+        raise InvalidValue(
+            f"{name} must be of a regular shape, but its rows differ in length"
+        ) from None
+
+
+def _has_masked_entry(value: object) -> bool:
+    """Tell whether a list holds a masked entry, which NumPy would take for NaN."""
+    return isinstance(value, list | tuple) and any(
+        entry is np.ma.masked or _has_masked_entry(entry) for entry in value
+    )
+
+
+def _without_masked(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_without_masked(entry) for entry in value]
+    return None if value is np.ma.masked else value
+
+
+def _is_missing(value: object) -> bool:
+    """Tell whether an entry of a list stands for a number that is not there."""
+    return value is None or (isinstance(value, float | np.floating) and bool(value != value))
+
+
+def _holds_numbers(given: NDArray[Any]) -> bool:
+    """Tell whether every object of an array is a real number; a text is not, whatever it says."""
+    return given.dtype.kind == "O" and not any(map(_is_strange, given.flat))
+
+
+def _is_strange(value: object) -> bool:
+    return not isinstance(value, numbers.Real) or isinstance(value, np.timedelta64)
+
+
+def _strangest(value: object, given: NDArray[Any]) -> str:
+    """Name the first entry that is no number, or the type where all are of one."""
+    if isinstance(value, list | tuple):
+        given = np.asarray(value, dtype=object)  # one text makes texts of all numbers beside it
+    if given.dtype.kind != "O":
+        return f"an array of {given.dtype}"
+    place = next(k for k, entry in enumerate(given.flat) if _is_strange(entry))
+    entry = given.flat[place]
+    return f"{entry!r:.80} ({type(entry).__name__}) at {place}"
+
+
+def _as_float64(name: str, given: NDArray[Any], most: float) -> NDArray[np.float64]:
+    try:
+        with np.errstate(over="ignore"):  # a longdouble beyond float64 becomes infinite
+            return np.array(given, dtype=np.float64, order="C")
+    except OverflowError:
+        raise InvalidValue(f"{name} must be at most {most:g}, got a far larger number") from None
 
 
 def number(
@@ -61,7 +136,7 @@ def number(
     """A plain float: above `above`, at least `least`, at most `most`."""
     odd = isinstance(value, bool | np.bool_ | np.timedelta64)
     if odd or not isinstance(value, numbers.Real):
-        raise InvalidValue(f"{name} must be a number, got {value!r}")
+        raise InvalidValue(f"{name} must be a number, got {shown(value)}")
     try:
         result = float(value)
     except OverflowError:
@@ -74,7 +149,7 @@ def number(
         small = above is None and (least > -LARGEST or result < least)
         rules += [f"at least {least:g}"] if small else []
         rules += [f"at most {most:g}"] if result > most or most < LARGEST else []
-        raise InvalidValue(f"{name} must be {' and '.join(rules)}, got {value!r}")
+        raise InvalidValue(f"{name} must be {' and '.join(rules)}, got {shown(value)}")
     return result
 
 
@@ -92,12 +167,16 @@ def positive(name: str, value: object) -> float:
 
 def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> int:
     """A plain int from `least` to `most`."""
-    if (
-        isinstance(value, bool | np.bool_)
-        or not isinstance(value, numbers.Integral)
-        or value < least
-    ):
-        raise InvalidValue(f"{name} must be a whole number of at least {least}, got {value!r}")
+    odd = isinstance(value, bool | np.bool_ | np.timedelta64)
+    if odd or not isinstance(value, numbers.Integral) or value < least:
+        raise InvalidValue(f"{name} must be a whole number of at least {least}, got {shown(value)}")
     if int(value) > most:
-        raise InvalidValue(f"{name} must be at most {most:,}, got {value!r}")
+        raise InvalidValue(f"{name} must be at most {most:,}, got {shown(value)}")
     return int(value)
+
+
+def shown(value: object) -> str:
+    """Return what an error says of a value; Python refuses to print integers of 4,300 digits."""
+    if isinstance(value, int) and abs(value) > 10**30:
+        return "a far larger number" if value > 0 else "a far smaller number"
+    return f"{value!r:.200}"

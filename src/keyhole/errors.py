@@ -2,10 +2,13 @@
 
     KeyholeError
     ├── InvalidValue (ValueError)     a number, shape or setting that cannot be used
-    │   └── UnknownArm                an arm that the bandit does not have
+    │   ├── UnknownArm                an arm that the bandit does not have
+    │   └── AlreadyLearned            a decision whose reward was learned before
     ├── FileError (ValueError)        a file that is not what was saved, or not all of it
     ├── DataUnavailable               a data set that is neither here nor can be downloaded
     └── MissingExtra (ImportError)    a part of Keyhole whose packages are not installed
+
+    KeyholeWarning (UserWarning)      a value that was clipped, rewards that wait for long
 
 Ctrl-C during a simulation raises `SimulationInterrupted`, a KeyboardInterrupt that carries what was
 finished.
@@ -26,6 +29,10 @@ class UnknownArm(InvalidValue):
     """An arm that the bandit does not have."""
 
 
+class AlreadyLearned(InvalidValue):
+    """A decision whose reward this bandit has learned already; nothing was changed."""
+
+
 class FileError(KeyholeError, ValueError):
     """A file that is truncated, foreign or of a newer format; nothing was loaded."""
 
@@ -36,3 +43,7 @@ class DataUnavailable(KeyholeError):
 
 class MissingExtra(KeyholeError, ImportError):
     """A part of Keyhole whose packages are not installed; the message has the line that helps."""
+
+
+class KeyholeWarning(UserWarning):
+    """Something that is allowed, was done, and may not be what was meant."""

@@ -56,8 +56,7 @@ class Moments(NamedTuple):
 
     def fill(self, rows: Floats) -> None:
         """Put predictions from what each row has in place of its NaN; nothing is added."""
-        for row in rows:
-            kernels.fill_row(*self, row)
+        kernels.fill_rows(*self, rows)
 
     def fill_rounds(self, rounds: Floats) -> None:
         """Fill (T, n, d) round by round, each from the rounds before it, which are added."""

@@ -7,14 +7,19 @@ and mean = P b are caches, moved by rank-one steps and computed anew from the su
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from keyhole import checks, kernels
 from keyhole.errors import InvalidValue
 from keyhole.kernels import Floats, Ints, State
+
+# A direction of which the sums hold less than this share of what they hold of another was not seen.
+UNSEEN = 1e-10
 
 
 class Posterior:
@@ -35,8 +40,9 @@ class Posterior:
         k = checks.whole("n_parameters", n_parameters)
         d = checks.whole("dim", dim)
         prior = checks.positive("prior_precision", prior_precision)
-        self.prior_precision = prior
-        self.state = State(
+        _check_size(k, d)
+        self._prior_precision = prior
+        self._state = State(
             prior=np.full(k, prior),
             matrices=np.empty((k, d + 1, d)),
             moment=np.empty((k, d)),
@@ -50,6 +56,16 @@ class Posterior:
             staleness=np.empty(k),
         )
         kernels.forget(self.state)
+
+    @property
+    def state(self) -> State:
+        """The arrays themselves, as the kernels take them."""
+        return self._state
+
+    @property
+    def prior_precision(self) -> float:
+        """The precision of each coordinate before any reward."""
+        return self._prior_precision
 
     @property
     def n_parameters(self) -> int:
@@ -113,10 +129,20 @@ class Posterior:
         return mean + optimism[owner] * width, dispersion[owner] * width
 
     def predict(self, owner: Ints, y: Floats) -> tuple[Floats, Floats]:
-        """Mean and width (y'Py)^1/2 of y'eta: (n, n_arms) each, arm k's parameter being owner[k].
+        """Return mean and width (y'Py)^1/2 of y'eta, (n, n_arms) each.
 
-        y: (n, dim), one row for all arms, or (n, n_arms, dim), a row for each arm.
+        Parameters
+        ----------
+        owner : ndarray of int of shape (n_arms,)
+            The parameter of each arm.
+        y : ndarray of shape (n, dim) or (n, n_arms, dim)
+            One row for all arms, or a row for each.
         """
+        owner, y = self._owner(owner), checks.floats("y", y)
+        if y.shape not in ((len(y), self.dim), (len(y), owner.size, self.dim)) or y.ndim < 2:
+            raise InvalidValue(
+                f"y must have shape (n, {self.dim}) or (n, {owner.size}, {self.dim}), got {y.shape}"
+            )
         mean = np.empty((len(y), owner.size))
         width, covariance = np.empty_like(mean), self.covariance
         for k, i in enumerate(owner):
@@ -125,32 +151,65 @@ class Posterior:
             width[:, k] = np.einsum("nd,nd->n", rows @ covariance[i], rows)
         return mean, np.sqrt(np.maximum(width, 0.0))
 
+    def least_squares(self, steps: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Return estimates of steps @ eta without the prior, which pulls those of few rewards.
+
+        Parameters
+        ----------
+        steps : ndarray of shape (m, dim)
+            The combinations of coordinates that are wanted.
+
+        Returns
+        -------
+        estimate, variance : ndarray of shape (n_parameters, m)
+            By least squares, up to the noise's variance; the posterior's where that is not
+            determined.
+        determined : ndarray of bool of shape (n_parameters, m)
+            Whether the rewards alone determine the combination.
+        """
+        estimate, variance = np.empty((2, self.n_parameters, len(steps)))
+        determined = np.zeros(estimate.shape, dtype=bool)
+        for i, precision in enumerate(self.precision):
+            values, vectors = np.linalg.eigh(precision)
+            # Of the sums without the prior; directions that were hardly seen are not determined.
+            data = values - self.prior_precision
+            seen = data > UNSEEN * values.max()
+            along = steps @ vectors
+            gain = np.where(seen, 1.0 / np.where(seen, data, 1.0), 1.0 / values)
+            estimate[i] = along @ (gain * (vectors.T @ self.state.moment[i]))
+            variance[i] = along**2 @ gain
+            unseen = (along[:, ~seen] ** 2).sum(axis=1)
+            determined[i] = unseen <= UNSEEN * (along**2).sum(axis=1)
+        return estimate, variance, determined
+
     def learn(self, parameter: int, y: Floats, reward: float) -> None:
         """Learn that `parameter` gave `reward` at observation y."""
-        self.learn_many(np.array([parameter]), np.asarray(y)[None], np.array([reward]))
+        self.learn_many(
+            [checks.whole("parameter", parameter, least=0)],
+            checks.floats("y", y)[None],
+            np.array([checks.number("reward", reward)]),
+        )
 
-    def learn_many(self, parameters: Ints, y: Floats, rewards: Floats) -> None:
+    def learn_many(self, parameters: ArrayLike, y: Floats, rewards: Floats) -> None:
         """Learn many rewards: row t of y, (n, dim), belongs to parameters[t] and rewards[t].
 
         A parameter with fewer new rewards than dimensions takes rank-one steps; one with more
         gets its sums by a matrix product and its caches by one inverse, which is cheaper.
         """
         y, rewards = checks.floats("y", y), checks.floats("rewards", rewards)
-        owner = np.array(parameters)
+        owner = self._owner(parameters)
         n = owner.size
-        if owner.shape != (n,) or rewards.shape != (n,) or y.shape != (n, self.dim):
+        if rewards.shape != (n,) or y.shape != (n, self.dim):
             raise InvalidValue(
                 f"learn_many needs n parameters, n rewards and y of shape (n, {self.dim}), "
                 f"got shapes {owner.shape}, {rewards.shape} and {y.shape}"
             )
-        if n == 0:
-            return
-        if owner.dtype.kind not in "iu" or owner.min() < 0 or owner.max() >= self.n_parameters:
-            raise InvalidValue(
-                f"parameters must be whole numbers from 0 to {self.n_parameters - 1}"
-            )
-        owner = owner.astype(np.int64)
+        self.learn_rows(owner, y, rewards)
 
+    def learn_rows(self, owner: Ints, y: Floats, rewards: Floats) -> None:
+        """Learn many rewards as `learn_many` does, of arrays that were checked."""
+        if owner.size == 0:
+            return
         order = np.argsort(owner, kind="stable")
         first = np.flatnonzero(np.diff(owner[order], prepend=-1))
         for rows in np.split(order, first[1:]):
@@ -165,12 +224,34 @@ class Posterior:
                 self.state.squares[i] += given @ given
                 kernels.settle(self.state, i)
 
+    def exchange(self, owner: Ints, old: Floats, new: Floats, rewards: Floats) -> None:
+        """Put observations in place of others that these rewards were learned at.
+
+        Parameters
+        ----------
+        owner : ndarray of int of shape (n,)
+            The parameter that each reward belongs to.
+        old, new : ndarray of shape (n, dim)
+            The observations that were learned, and those to have learned instead.
+        rewards : ndarray of shape (n,)
+            The rewards that were learned.
+        """
+        for i in np.unique(owner):
+            rows = owner == i
+            change = new[rows].T @ new[rows] - old[rows].T @ old[rows]
+            self.state.precision[i] += np.triu(change)
+            self.state.moment[i] += rewards[rows] @ (new[rows] - old[rows])
+            kernels.settle(self.state, int(i))
+
     def merge(self, other: Posterior, *, base: Posterior | None = None) -> None:
         """Add what `other` has learned, parameter by parameter.
 
         If both started from a common posterior, give it as `base`: what it had learned is
         otherwise counted twice.
         """
+        for each in (other, base):
+            if not isinstance(each, Posterior | None) or other is None:
+                raise InvalidValue(f"merge takes another Posterior, and one as base, got {each!r}")
         start = base or Posterior(
             n_parameters=self.n_parameters, dim=self.dim, prior_precision=self.prior_precision
         )
@@ -194,6 +275,11 @@ class Posterior:
 
     def change_units(self, matrix: Floats) -> None:
         """Go over to observations M y in place of y: the prior is then one in the new units."""
+        matrix = checks.floats("matrix", matrix)
+        if matrix.shape != (self.dim, self.dim):
+            raise InvalidValue(
+                f"matrix must have shape ({self.dim}, {self.dim}), got {matrix.shape}"
+            )
         if np.array_equal(matrix, np.eye(self.dim)):
             return
         prior = self.prior_precision * np.eye(self.dim)
@@ -224,23 +310,79 @@ class Posterior:
         """Add n parameters of which nothing is known."""
         fresh = Posterior(n_parameters=n, dim=self.dim, prior_precision=self.prior_precision)
         pairs = zip(self.state, fresh.state, strict=True)
-        self.state = State(*(np.concatenate(pair) for pair in pairs))
+        self._state = State(*(np.concatenate(pair) for pair in pairs))
 
     def keep(self, parameters: Sequence[int]) -> None:
         """Keep only these parameters, in this order."""
-        self.state = State(*(array[list(parameters)] for array in self.state))
+        kept = self._owner(parameters)
+        if kept.size == 0 or np.unique(kept).size < kept.size:
+            raise InvalidValue("keep takes at least one parameter, and each of them once")
+        self._state = State(*(array[kept] for array in self.state))
 
     def copy(self) -> Posterior:
-        """An independent copy, to the bit."""
-        twin = object.__new__(Posterior)
-        twin.prior_precision = self.prior_precision
-        twin.state = State(*(array.copy() for array in self.state))
-        return twin
+        """Return an independent copy, to the bit."""
+        return Posterior.of_state(State(*(array.copy() for array in self.state)))
+
+    @classmethod
+    def of_state(cls, state: State) -> Posterior:
+        """Return a posterior of these arrays, which become its own."""
+        posterior = object.__new__(cls)
+        posterior._state, posterior._prior_precision = state, float(state.prior[0])
+        return posterior
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Posterior:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (tuple(self.state),)
+
+    def _owner(self, parameters: ArrayLike) -> Ints:
+        """Return the numbers of parameters, each of which there is."""
+        try:
+            owner = np.asarray(parameters)
+        except ValueError:
+            owner = np.empty((0, 0))
+        if owner.shape == (0,):
+            return np.empty(0, np.int64)
+        if owner.ndim != 1 or owner.dtype.kind not in "iu" or not _within(owner, self.n_parameters):
+            raise InvalidValue(
+                f"parameters must be whole numbers from 0 to {self.n_parameters - 1}"
+            )
+        return owner.astype(np.int64)
 
     def _settle(self) -> None:
         """Compute all that follows from the sums."""
         for i in range(self.n_parameters):
             kernels.settle(self.state, i)
+
+
+def _within(owner: NDArray[Any], n: int) -> bool:
+    return bool(owner.min() >= 0 and owner.max() < n)
+
+
+def _restored(arrays: tuple[Floats, ...]) -> Posterior:
+    """Return a posterior from a pickle, whose arrays may be read-only."""
+    return Posterior.of_state(State(*(np.array(array) for array in arrays)))
+
+
+def _check_size(n_parameters: int, dim: int) -> None:
+    """Refuse a posterior that is larger than this machine's memory."""
+    size = 8 * n_parameters * (dim + 1) * dim
+    if size > _memory():
+        raise InvalidValue(
+            f"{n_parameters:,} parameters of dimension {dim:,} take {size / 2**30:,.0f} GiB, and "
+            f"this machine has {_memory() / 2**30:,.0f}: give fewer arms or a smaller dim"
+        )
+
+
+def _memory() -> int:
+    """Return the bytes of memory of this machine; where it does not tell, a terabyte."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**40
 
 
 def _mirrored(lower: Floats) -> Floats:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
+from keyhole import checks
 from keyhole.errors import InvalidValue, UnknownArm
 from keyhole.kernels import Ints
 
 Arm: TypeAlias = str | int
+
+MOST_ARMS = 10_000_000
 
 
 class Arms:
@@ -20,13 +24,13 @@ class Arms:
         self, names: Iterable[object], *, shared: bool, owner: Sequence[int] | None = None
     ) -> None:
         if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-            raise InvalidValue(f"arms must be a list of names, got {names!r}")
+            raise InvalidValue(f"arms must be a list of names, got {checks.shown(names)}")
         self.names = tuple(arm_name(name) for name in names)
         self.shared = shared
         if not self.names:
             raise InvalidValue("at least one arm is needed, got none")
         if len(set(self.names)) < len(self.names):
-            twice = next(name for name in self.names if self.names.count(name) > 1)
+            twice = Counter(self.names).most_common(1)[0][0]
             raise InvalidValue(f"every arm needs a name of its own, but {twice!r} comes twice")
         own = [0] * len(self.names) if shared else range(len(self.names))
         self.owner: Ints = np.array(own if owner is None else owner, dtype=np.int64)
@@ -43,7 +47,9 @@ class Arms:
             known = ", ".join(map(repr, self.names[:10])) + (
                 ", ..." if len(self.names) > 10 else ""
             )
-            raise UnknownArm(f"there is no arm {name!r}; the arms are {known}") from None
+            raise UnknownArm(
+                f"there is no arm {checks.shown(name)}; the arms are {known}"
+            ) from None
 
     def among(self, names: Iterable[object]) -> Arms:
         """Some of these arms, in the order given, with the parameters they have here."""
@@ -64,4 +70,6 @@ def arm_name(name: object) -> Arm:
         return str(name)
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
         return int(name)
-    raise InvalidValue(f"an arm's name must be a string or a whole number, got {name!r}")
+    raise InvalidValue(
+        f"an arm's name must be a string or a whole number, got {checks.shown(name)}"
+    )

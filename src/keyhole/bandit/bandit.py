@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks, kernels, seeds
-from keyhole.bandit import records, storage
-from keyhole.bandit.arms import Arm, Arms
-from keyhole.bandit.decision import Decision, Decisions
-from keyhole.bandit.features import Effects, Features
+from keyhole.bandit import labels, records, sharing, storage
+from keyhole.bandit.arms import MOST_ARMS, Arm, Arms
+from keyhole.bandit.decision import Decision
+from keyhole.bandit.decisions import Batch, Decisions
+from keyhole.bandit.features import CLIP, Effects, Features
 from keyhole.bandit.learned import Learned
+from keyhole.bandit.lineage import Lineage
+from keyhole.bandit.once import Once
 from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue
 from keyhole.files import Path
@@ -34,24 +37,46 @@ Last: TypeAlias = tuple[Decision, State, float, int]
 
 
 class Bandit:
-    """Chooses among named arms from what is seen of them, and learns from the rewards.
+    """Choose among named arms from what is seen of them, and learn from the rewards.
 
-    arms: their names (strings or whole numbers), or how many there are. dim: the length of an
-    observation. seed: a whole number for a run that can be repeated. probabilities: keep what the
-    probability of each decision follows from; with very many arms, False is faster, because arms
-    that cannot win are then not looked at.
+    A bandit may be shared between threads: each call is done as a whole before the next. A forked
+    child, a copy, and a bandit out of a pickle draw random numbers of their own.
 
-    intercept: each arm also learns a constant, and rewards may be about any number: they are
-    counted from the mean of the first 8. standardize: features come in any units (and, with a
-    constant, from any zero); each one's is settled when it was seen 32 times. Until the first of
-    them, and those 8, are there, arms are picked uniformly. missing="predict": NaN (or None, or a
-    masked entry) becomes the best linear prediction from what is there, by the mean and covariance
-    of all observations before, pulled or not; without it NaN is an error. `posterior` is then about
-    what these options make of observations and rewards: the constant first, features in settled
-    units, rewards from their zero on. `effects` tells it in your own.
+    With `intercept`, `standardize` or `missing` the posterior is about what these make of
+    observations and rewards: the constant first, features in their units, rewards from a zero of
+    their own. `effects` tells it in yours.
 
-    One bandit is for one thread at a time.
+    Parameters
+    ----------
+    policy : Policy
+        How arms are scored.
+    arms : int or iterable of str or int
+        The names of the arms, or how many there are.
+    dim : int
+        The length of an observation.
+    seed : int, optional
+        For a run that can be repeated.
+    probabilities : bool, default True
+        Keep what the probability of each decision follows from. With very many arms, False is
+        faster, because arms that cannot win are then not looked at.
+    intercept : bool, default False
+        Learn a constant for each arm. Rewards may then be about any number: they are counted from
+        the median of the first 8.
+    standardize : bool, default False
+        Take features in any units (and, with a constant, from any zero). The unit of each is
+        settled when it was seen 32 times, from its quartiles, and replaced later if it turns out
+        wrong by a factor of three. Until the first of them, and those 8 rewards, are there, arms
+        are picked uniformly and rewards wait.
+    missing : "predict", optional
+        Put the best linear prediction from the entries that are there, by the mean and covariance
+        of all observations before, in place of NaN, None and masked entries. Without it they are
+        an error.
+    clip : float or None, default 10
+        With `standardize`, take a value further than so many units from its feature's middle as
+        that far, with a warning. None takes values as they are.
 
+    Examples
+    --------
     >>> import keyhole as kh
     >>> bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A", "B", "C"], dim=2, seed=7)
     >>> decision = bandit.choose([0.5, -1.0])
@@ -71,24 +96,70 @@ class Bandit:
         intercept: bool = False,
         standardize: bool = False,
         missing: Literal["predict"] | None = None,
+        clip: float | None = CLIP,
     ) -> None:
         if not isinstance(policy, Policy):
             raise InvalidValue(
-                f"policy must be a Policy such as ThompsonSampling(), got {policy!r}"
+                f"policy must be a Policy such as ThompsonSampling(), got {checks.shown(policy)}"
             )
         shared = policy.parameters == "shared"
-        names: Any = range(checks.whole("arms", arms)) if isinstance(arms, Integral) else arms
-        self.policy = policy
-        self.dim = checks.whole("dim", dim)
-        self.probabilities = checks.flag("probabilities", probabilities)
-        features = Features(self.dim, intercept=intercept, standardize=standardize, missing=missing)
-        self._learned = Learned(Arms(names, shared=shared), features, policy.prior_precision)
-        self._rule = policy.plain_rule()
-        self._rng = np.random.Generator(np.random.PCG64(seeds.root(seed)))
+        is_number = isinstance(arms, Integral)
+        names: Any = range(checks.whole("arms", arms, most=MOST_ARMS)) if is_number else arms
+        features = Features(
+            checks.whole("dim", dim),
+            intercept=intercept,
+            standardize=standardize,
+            missing=missing,
+            clip=clip,
+        )
+        learned = Learned(Arms(names, shared=shared), features, policy.prior_precision)
+        random = np.random.Generator(np.random.PCG64(seeds.root(seed)))
+        self._set(policy, learned, random, checks.flag("probabilities", probabilities))
+
+    def _set(
+        self,
+        policy: Policy,
+        learned: Learned,
+        random: np.random.Generator,
+        probabilities: bool,
+        lineage: Lineage | None = None,
+        once: Once | None = None,
+        columns: tuple[str, ...] | None = None,
+    ) -> None:
+        """Put a bandit together from its parts."""
+        self._policy, self._rule = policy, policy.plain_rule()
+        self._learned, self._rng = learned, random
+        self._probabilities, self._columns = probabilities, columns
+        self._lineage = Lineage() if lineage is None else lineage
+        self._once = Once() if once is None else once
         self._uniforms = np.empty(2)
         # Room for two P y, and which is whose.
-        self._products = np.empty((2, features.width))
+        self._products = np.empty((2, learned.features.width))
         self._last: Last | None = None
+        self._lock = sharing.Lock()
+        sharing.register(self)
+
+    def _begin_anew(self) -> None:
+        """Begin a run of its own, with random numbers of its own."""
+        self._lineage = Lineage(self._lineage.everything())
+        self._rng = np.random.Generator(np.random.PCG64())
+
+    # -- what it is -------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """How arms are scored. A bandit keeps its policy: what it has learned depends on it."""
+        return self._policy
+
+    @property
+    def dim(self) -> int:
+        """The length of an observation."""
+        return self._learned.features.dim
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether decisions have a probability."""
+        return self._probabilities
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -101,42 +172,74 @@ class Bandit:
 
     @property
     def posterior(self) -> Posterior:
-        """What has been learned, as sums."""
-        return self._learned.posterior
+        """A copy of what has been learned, as sums."""
+        with self._lock:
+            return self._learned.posterior.copy()
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards the parameter of each arm has learned from ("shared": one for all)."""
-        return self._learned.counts
+        """How many rewards the parameter of each arm has learned ("shared": one for all)."""
+        with self._lock:
+            return self._learned.counts
+
+    @property
+    def waiting(self) -> dict[Arm, int]:
+        """How many rewards of each arm wait until units, and the rewards' zero, are settled."""
+        with self._lock:
+            return self._learned.waiting_counts
 
     @property
     def effects(self) -> dict[Arm, Effects]:
         """What each arm's reward was learned to be made of, in the features' own units.
 
+        The estimates are those of least squares: unlike the posterior's mean they do not lean
+        towards zero. An error is infinite while the rewards do not determine its effect.
+
         >>> import keyhole as kh
         >>> bandit = kh.Bandit(kh.Greedy(), arms=["A"], dim=1, seed=1, intercept=True)
         >>> for metres in range(100):
         ...     bandit.learn(bandit.choose([metres]), reward=20.0 + 3.0 * metres)
-        >>> bandit.effects["A"].estimate.round(1).tolist()
-        [20.4, 3.0]
+        >>> bandit.effects["A"].estimate.round(6).tolist()
+        [20.0, 3.0]
         """
-        return self._learned.effects
+        with self._lock:
+            return self._learned.effects
+
+    def __repr__(self) -> str:
+        with self._lock:
+            learned = int(self._learned.posterior.state.n.sum())
+            waiting = len(self._learned.waiting)
+        size = f"{len(self.arms)} arms, dim={self.dim}, {learned} rewards learned"
+        return f"Bandit({self.policy}, {size}{f', {waiting} waiting' if waiting else ''})"
 
     # -- choosing ---------------------------------------------------------------------------------
 
     def choose(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decision:
-        """Choose an arm from what is seen: y of shape (dim,) for all arms, or a row for each.
+        """Choose an arm from what is seen.
 
-        among: the arms available this time; rows of y are then theirs, in that order.
+        Parameters
+        ----------
+        y : array_like of shape (dim,) or (n_arms, dim)
+            What is seen for all arms, or a row for each. Where it has column names, they must be
+            those that came first, in the same order.
+        among : iterable of names, optional
+            The arms available this time; rows of y are then theirs, in that order.
         """
+        with self._lock:
+            return self._choose(y, among)
+
+    def _choose(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decision:
         learned = self._learned
-        features = learned.features
+        plain = learned.features.is_plain
         arms = learned.arms if among is None else learned.arms.among(among)
         owner = arms.owner
-        rows = design = self._observed(y, owner.size)
-        rule = self._rule
-        if not features.is_plain:
-            rows, design, rule = self._prepared(rows, add=True)
+        columns = self._checked_columns(y)
+        rows = filled = design = self._observed(y, owner.size)
+        rule, offset = self._rule, 0.0
+        if not plain:
+            learned.features.warn_of_clipped(rows, columns)
+            filled, design, rule = self._prepared(rows)
+            offset = learned.features.offset
         z = self._normals(owner.size)
         self._rng.random(out=self._uniforms)
         law, w, state = np.empty((3, owner.size)), self._products, learned.posterior.state
@@ -146,24 +249,35 @@ class Bandit:
             design,
             z,
             self._uniforms,
-            not self.probabilities,
+            not self._probabilities,
             law,
             w,
             *rule,
             *state,
         )
-        own = rows[place].copy() if len(rows) > 1 else rows[0]
-        chance = (law[0], law[1], rule.epsilon, place) if self.probabilities else None
-        score = float(law[2, place])
-        if not features.is_plain:
-            score += features.offset
-        decision = Decision.made(arms.names[place], score, own, chance)
-        if kept >= 0 and features.is_plain:
-            self._last = (decision, state, n, kept)
+        row = place if len(rows) > 1 else 0
+        own = filled[row].copy() if len(rows) > 1 else filled[0]
+        lineage = self._lineage
+        lineage.decisions += 1
+        decision = Decision.made(
+            arms.names[place],
+            float(law[2, place]) + offset,
+            own,
+            (law[0], law[1], rule.epsilon, place) if self._probabilities else None,
+            (lineage.run, lineage.decisions),
+            len(rows) == 1,
+            *(() if plain else _missing_in(rows[row], own)),
+        )
+        self._columns = columns
+        if plain:
+            if kept >= 0:
+                self._last = (decision, state, n, kept)
+        else:
+            self._see(rows)
         return decision
 
     def _normals(self, n: int) -> Floats:
-        """Standard normals; if they are many, by a stream that three of our own numbers begin."""
+        """Return standard normals; if many, by a stream that three of our own numbers begin."""
         if n <= FEW:
             return self._rng.standard_normal(n)
         words: kernels.Bits = self._rng.bit_generator.random_raw(3)
@@ -174,118 +288,222 @@ class Bandit:
     def choose_many(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decisions:
         """Choose an arm for each of n rounds from what is known now, by matrix products.
 
-        y: (n, dim), one row for all arms of a round, or (n, n_arms, dim), a row for each arm.
+        Parameters
+        ----------
+        y : array_like of shape (n, dim) or (n, n_arms, dim)
+            One row for all arms of a round, or a row for each arm.
+        among : iterable of names, optional
+            The arms available this time; rows of y are then theirs, in that order.
         """
+        with self._lock:
+            return self._choose_many(y, among)
+
+    def _choose_many(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decisions:
         arms = self._learned.arms if among is None else self._learned.arms.among(among)
-        owner = arms.owner
-        rounds = self._features.numbers(y)
+        owner, features = arms.owner, self._features
+        columns, rounds = self._checked_columns(y), features.numbers(y)
         n, n_arms, dim = len(rounds) if rounds.ndim else 0, owner.size, self.dim
         if rounds.shape not in ((n, dim), (n, n_arms, dim)):
             raise InvalidValue(
                 f"y must have shape (n, {dim}), or (n, {n_arms}, {dim}) with a row for each of the "
                 f"{n_arms} arms, got {rounds.shape}"
             )
-        rounds, design, rule = self._prepared(rounds, add=True)
-        location, scale = self.posterior.scores(rule, owner, design)
+        features.warn_of_clipped(rounds, columns)
+        filled, design, rule = self._prepared(rounds)
+        location, scale = self._learned.posterior.scores(rule, owner, design)
         z = self._normals(n * n_arms).reshape(n, n_arms)
         places = np.empty(n, dtype=np.int64)
         kernels.select_rows(location, scale, z, self._rng.random((n, 2)), rule.epsilon, places)
-        chosen = np.arange(n), places
-        return Decisions(
+        chosen, lineage = (np.arange(n), places), self._lineage
+        own, for_all = filled if filled.ndim == 2 else filled[chosen], filled.ndim == 2
+        missing = np.isnan(rounds if for_all else rounds[chosen])
+        lineage.decisions += 1
+        batch = Batch(
             [arms.names[place] for place in places],
-            location[chosen] + scale[chosen] * z[chosen] + self._features.offset,
-            rounds if rounds.ndim == 2 else rounds[chosen],
-            (location, scale, rule.epsilon, places) if self.probabilities else None,
+            location[chosen] + scale[chosen] * z[chosen] + features.offset,
+            own,
+            missing if missing.any() else None,
+            (location, scale, rule.epsilon, places) if self._probabilities else None,
+            f"{lineage.run}-{lineage.decisions}",
+            for_all,
         )
+        self._columns = columns
+        self._see(rounds.reshape(-1, dim))
+        return Decisions(batch)
 
     def choice_probabilities(
         self, y: ArrayLike, *, among: Iterable[Arm] | None = None
     ) -> dict[Arm, float]:
-        """The exact probability of each arm being chosen at y, now; nothing is drawn."""
-        arms = self._learned.arms if among is None else self._learned.arms.among(among)
-        owner = arms.owner
-        rows = self._observed(y, owner.size)
-        _, design, rule = self._prepared(rows, add=False)
-        location, scale = self.posterior.scores(
-            rule, owner, design[None] if len(rows) > 1 else design
-        )
+        """Return the exact probability of each arm being chosen at y, now; nothing is drawn.
+
+        Parameters
+        ----------
+        y : array_like of shape (dim,) or (n_arms, dim)
+            As in `choose`.
+        among : iterable of names, optional
+            As in `choose`.
+        """
+        with self._lock:
+            arms = self._learned.arms if among is None else self._learned.arms.among(among)
+            owner = arms.owner
+            self._checked_columns(y)
+            rows = self._observed(y, owner.size)
+            _, design, rule = self._prepared(rows)
+            location, scale = self._learned.posterior.scores(
+                rule, owner, design[None] if len(rows) > 1 else design
+            )
         chances = choice_probabilities(location, scale, epsilon=rule.epsilon)
         return dict(zip(arms.names, chances[0].tolist(), strict=True))
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def learn(self, decision: Decision, reward: float) -> None:
-        """Learn the reward of a decision, now or much later, in any order."""
+    def learn(self, decision: Decision, reward: float, *, again: bool = False) -> None:
+        """Learn the reward of a decision, now or much later, in any order, once.
+
+        The observation of a decision that was made elsewhere counts as seen.
+
+        Parameters
+        ----------
+        decision : Decision
+            What `choose` gave, or was carried through JSON.
+        reward : float
+            Its reward; True and False are 1 and 0.
+        again : bool, default False
+            Learn one more reward of a decision that was learned already.
+
+        Raises
+        ------
+        AlreadyLearned
+            If its reward was learned: by this very object, or by one of the same id among the
+            last 10,000 that were.
+        """
         if not isinstance(decision, Decision):
-            raise InvalidValue(f"learn takes a Decision and its reward, got {decision!r}")
-        y = decision._observation
-        if y.shape != (self.dim,):
             raise InvalidValue(
-                f"this decision's observation has shape {y.shape}, not ({self.dim},)"
+                f"learn takes a Decision and its reward, got {checks.shown(decision)}"
             )
-        learned = self._learned
-        features = learned.features
-        if decision.has_gaps and features.missing is None:
-            raise InvalidValue("this decision's observation has gaps, which need missing='predict'")
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             yes_or_no = isinstance(reward, bool | np.bool_)
             reward = checks.number("reward", float(reward) if yes_or_no else reward)
-        parameter = learned.arms.parameter(decision.arm)
-        if not features.is_plain:
-            if not features.is_settled:
-                learned.add([decision.arm], y[None], np.array([reward]))
-                return
-            y, reward = features.design(y), reward - features.offset
-        state, last = learned.posterior.state, self._last
-        row, n = 0, NEVER
-        if last is not None and last[0] is decision and last[1] is state:
-            n, row = last[2], last[3]
-        self._last = None
-        kernels.learn(parameter, y, reward, self._products[row], n, *state)
+        with self._lock:
+            self._learn(decision, reward, again)
 
-    def learn_many(self, decisions: Iterable[Decision], rewards: ArrayLike) -> None:
-        """Learn the rewards of many decisions: all of them, or, if one cannot be used, none."""
+    def _learn(self, decision: Decision, reward: float, again: bool) -> None:
+        learned = self._learned
+        features, y = learned.features, decision._observation
+        if y.shape != (features.dim,):
+            raise InvalidValue(
+                f"this decision's observation has shape {y.shape}, not ({self.dim},)"
+            )
+        if decision._has_missing and features.missing is None:
+            raise InvalidValue(
+                "this decision's observation has missing entries, which need missing='predict'"
+            )
+        parameter = learned.arms.parameter(decision.arm)
+        if not again:
+            self._once.check(decision)
+        if features.is_plain:
+            state, last = learned.posterior.state, self._last
+            row, n = 0, NEVER
+            if last is not None and last[0] is decision and last[1] is state:
+                n, row = last[2], last[3]
+            self._last = None
+            kernels.learn(parameter, y, reward, self._products[row], n, *state)
+        else:
+            raw = decision.raw[None]
+            if not self._lineage.has_seen(decision.id):
+                self._see(raw)
+            learned.add([decision.arm], y[None], raw, np.array([reward]))
+        self._lineage.additions += 1
+        self._once.add(decision)
+
+    def learn_many(
+        self, decisions: Iterable[Decision], rewards: ArrayLike, *, again: bool = False
+    ) -> None:
+        """Learn the rewards of many decisions: all of them, or, if one cannot be used, none.
+
+        Parameters
+        ----------
+        decisions : Decisions or iterable of Decision
+            The decisions.
+        rewards : array_like of shape (n,)
+            Their rewards.
+        again : bool, default False
+            As in `learn`.
+        """
         if isinstance(decisions, Decisions):
-            arms, y = decisions.arms, decisions.observations
+            listed: Decisions | list[Decision] = decisions
+            arms, y, raw = decisions.arms, decisions.observations, decisions.raw
         else:
             listed = list(decisions) if isinstance(decisions, Iterable) else [decisions]
             if strange := [each for each in listed if not isinstance(each, Decision)]:
-                raise InvalidValue(f"learn_many takes Decisions, got {strange[0]!r}")
-            if self._features.missing is None and any(each.has_gaps for each in listed):
-                raise InvalidValue("an observation has gaps, which need missing='predict'")
+                raise InvalidValue(f"learn_many takes Decisions, got {checks.shown(strange[0])}")
             if shapes := {each.observation.shape for each in listed} - {(self.dim,)}:
                 raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({self.dim},)")
             arms = [each.arm for each in listed]
             y = np.array([each.observation for each in listed]).reshape(-1, self.dim)
+            raw = np.array([each.raw for each in listed]).reshape(-1, self.dim)
         given = checks.floats("rewards", rewards)
         if given.shape != (len(arms),):
             raise InvalidValue(
                 f"{len(arms)} decisions need as many rewards, got an array of shape {given.shape}"
             )
-        self._learned.add(arms, y, given)
+        if y.shape != (len(arms), self.dim):
+            raise InvalidValue(f"observations have shape {y.shape}, not ({len(arms)}, {self.dim})")
+        with self._lock:
+            if self._features.missing is None and np.isnan(y).any():
+                raise InvalidValue(
+                    "an observation has missing entries, which need missing='predict'"
+                )
+            for arm in arms:
+                self._learned.arms.parameter(arm)
+            if not again:
+                self._once.check_many(listed)
+            if self._features.watches:
+                unseen = [not self._lineage.has_seen(each.id) for each in _heads(listed)]
+                self._see(raw if unseen == [True] * len(raw) else raw[np.array(unseen, bool)])
+            self._learned.add(arms, y, raw, given)
+            self._lineage.additions += len(arms)
+            self._once.add_many(listed)
 
     def observe(self, y: ArrayLike) -> None:
-        """Take note of observations, (n, dim) or one, that no decision is wanted for.
+        """Take note of observations that no decision is wanted for.
 
         Units and predictions of missing entries follow from all that was observed: with a table of
         earlier observations they are there from the first decision on.
+
+        Parameters
+        ----------
+        y : array_like of shape (n, dim) or (dim,)
+            The observations.
         """
-        rows = self._features.numbers(y)
-        if rows.shape[-1:] != (self.dim,):
-            raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
-        self._learned.see(rows.reshape(-1, self.dim))
+        with self._lock:
+            columns, rows = self._checked_columns(y), self._features.numbers(y)
+            if rows.shape[-1:] != (self.dim,):
+                raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
+            self._columns = columns
+            self._see(rows.reshape(-1, self.dim))
 
     def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:
         """Add what another bandit has learned apart from this one; arms are matched by name.
 
-        Arms that only the other has are added. If both went on from one saved bandit, give that
-        as `base`: what it had already learned would otherwise count twice.
+        Arms that only the other has are added, and arms of the base that one of them has removed
+        stay removed.
+
+        Parameters
+        ----------
+        other : Bandit
+            The bandit whose knowledge is added.
+        base : Bandit, optional
+            What both have in common: the bandit from which both went on. Without it, or with one
+            that is not it, what they have in common would count twice, and the merge is refused.
         """
         for each in (other, base):
             if each is self:
                 raise InvalidValue("a bandit cannot be merged with itself")
             if not isinstance(each, Bandit | None) or other is None:
-                raise InvalidValue(f"merge takes another Bandit, and one as base, got {each!r}")
+                raise InvalidValue(
+                    f"merge takes another Bandit, and one as base, got {checks.shown(each)}"
+                )
             if each is not None and (each.policy, each.dim) != (self.policy, self.dim):
                 raise InvalidValue(
                     "only bandits of the same policy and dim can be merged, "
@@ -296,17 +514,26 @@ class Bandit:
                     "only bandits that treat features alike can be merged, "
                     f"got {self._features.options} and {each._features.options}"
                 )
-        self._learned.merge(other._learned, None if base is None else base._learned)
+        with sharing.all_of(*(each._lock for each in (self, other, base) if each is not None)):
+            if other._columns is not None:
+                labels.checked(other._columns, self._columns)
+            self._lineage.check_merge(other._lineage, None if base is None else base._lineage)
+            self._learned.merge(other._learned, None if base is None else base._learned)
+            self._lineage.merge(other._lineage)
+            self._once.merge(other._once)
+            self._columns = self._columns or other._columns
 
     # -- arms -------------------------------------------------------------------------------------
 
     def add_arms(self, arms: Iterable[Arm]) -> None:
         """Add arms of which nothing is known yet."""
-        self._learned.add_arms(arms)
+        with self._lock:
+            self._learned.add_arms(arms)
 
     def remove_arms(self, arms: Iterable[Arm]) -> None:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
-        self._learned.remove_arms(arms)
+        with self._lock:
+            self._learned.remove_arms(arms)
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -314,55 +541,92 @@ class Bandit:
         """Write all of it to one file: policy, arms, posterior, and the random stream's place.
 
         The file takes its place in one step: after a crash in the middle, the old one is there.
+        What `load` would refuse is refused here.
         """
-        features, waiting = self._features, self._learned.waiting
-        header = {
-            "policy": records.policy_record(self.policy),
-            "arms": list(self.arms),
-            "probabilities": self.probabilities,
-            "random": self._rng.bit_generator.state,
-            "dim": self.dim,
-            "features": features.options,
-            "zero": features.zero,
-            "waiting": [reward.arm for reward in waiting],
-        }
-        arrays = records.feature_arrays(features, waiting)
-        storage.write(path, header, {**self.posterior.state._asdict(), **arrays})
+        header, arrays = self.__getstate__()["file"]
+        records.parse(header, arrays, self.policy)
+        storage.write(path, header, arrays)
 
     @classmethod
-    def load(cls, path: Path, *, policy: Policy | None = None) -> Bandit:
-        """The bandit of a file, which goes on to the bit as the saved one would have.
+    def load(
+        cls,
+        path: Path,
+        *,
+        policy: Policy | None = None,
+        resume: bool = False,
+        seed: seeds.Seed = None,
+    ) -> Bandit:
+        """Return the bandit of a file, with a random stream of its own.
 
-        policy: needed only for a policy class of your own, with the settings it was saved with.
+        Two bandits loaded from one file therefore choose independently, as two servers should.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        policy : Policy, optional
+            Needed only for a policy class of your own, with the settings it was saved with.
+        resume : bool, default False
+            Go on to the bit as the saved one would have, with its random stream. It is for one
+            process that takes the place of another: two that resume one file choose alike.
+        seed : int, optional
+            For a random stream that can be repeated.
         """
+        if checks.flag("resume", resume) and seed is not None:
+            raise InvalidValue("resume=True goes on with the saved random stream: give no seed")
+        start = seeds.root(seed)
+        bandit = object.__new__(cls)
         header, arrays = storage.read(path)
-        saved = records.parse(header, arrays, policy)
-        bandit = cls(
-            saved.policy,
-            arms=saved.arms,
-            dim=saved.features.dim,
-            probabilities=saved.probabilities,
-            **saved.features.options,
-        )
-        learned = bandit._learned
-        learned.features, learned.waiting = saved.features, saved.waiting
-        learned.posterior.state = saved.state
-        bandit._rng.bit_generator.state = saved.random
+        bandit._restore(records.parse(header, arrays, policy), resume)
+        if not resume:
+            bandit._rng = np.random.Generator(np.random.PCG64(start))
         return bandit
 
-    def __repr__(self) -> str:
-        learned = int(self.posterior.count.sum()) + len(self._learned.waiting)
-        size = f"{len(self.arms)} arms, dim={self.dim}, {learned} rewards learned"
-        return f"Bandit({self.policy}, {size})"
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            parts = records.Saved(
+                self._policy,
+                self._learned,
+                self._rng.bit_generator.state,
+                self._probabilities,
+                self._lineage,
+                self._once,
+                self._columns,
+            )
+            return {"file": records.recorded(parts), "policy": self._policy}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        header, arrays = state["file"]
+        self._restore(records.parse(header, arrays, state["policy"]), resume=False)
+
+    def _restore(self, saved: records.Saved, resume: bool) -> None:
+        generator = np.random.PCG64()
+        if resume:
+            generator.state = saved.random
+        lineage = saved.lineage if resume else Lineage(saved.lineage.everything())
+        self._set(
+            saved.policy,
+            saved.learned,
+            np.random.Generator(generator),
+            saved.probabilities,
+            lineage,
+            saved.once,
+            saved.columns,
+        )
 
     # -- inside -----------------------------------------------------------------------------------
 
+    def _checked_columns(self, y: object) -> tuple[str, ...] | None:
+        """Return the names of features, by this observation or by one before."""
+        names = None if type(y) in (np.ndarray, list, tuple) else labels.labels_of(y)
+        return self._columns if names is None else labels.checked(names, self._columns)
+
     def _observed(self, y: ArrayLike, n_arms: int) -> Floats:
-        """y as our own array of (1, dim) or (n_arms, dim), every number usable."""
+        """Return y as our own array of (1, dim) or (n_arms, dim), every number usable."""
         features = self._learned.features
         plain = type(y) is np.ndarray and y.dtype == np.float64 and features.missing is None
         rows = np.array(y if plain else features.numbers(y), order="C", ndmin=2)
-        shape, dim = rows.shape, self.dim
+        shape, dim = rows.shape, features.dim
         if shape != (1, dim) and shape != (n_arms, dim):
             raise InvalidValue(
                 f"y must have shape ({dim},), or ({n_arms}, {dim}) with a row for each of the "
@@ -372,21 +636,33 @@ class Bandit:
             features.numbers(y)  # says which number it is, and where
         return rows
 
-    def _prepared(self, rows: Floats, *, add: bool) -> tuple[Floats, Floats, kernels.Rule]:
-        """Rows without gaps, the same as the posterior sees them, and the rule for this choice.
+    def _prepared(self, rows: Floats) -> tuple[Floats, Floats, kernels.Rule]:
+        """Return rows with predictions, the same as the posterior sees them, and the rule.
 
-        Gaps are filled by what was seen before; then `add` says whether these rows count as seen.
-        Before the units are settled, nothing is known of any arm, and one is picked uniformly.
+        Missing entries are predicted by what was seen before. Before the units are settled,
+        nothing is known of any arm, and one is picked uniformly.
         """
         features = self._features
-        flat = rows.reshape(-1, self.dim)
-        filled = features.filled(flat).reshape(rows.shape)
-        rule = self._rule
+        filled = features.filled(rows.reshape(-1, self.dim)).reshape(rows.shape)
         if features.is_settled:
-            design = features.design(filled)
-        else:
-            design = np.zeros((*rows.shape[:-1], features.width))
-            rule = kernels.Rule(epsilon=1.0)
-        if add:
-            self._learned.see(flat)
-        return filled, design, rule
+            return filled, features.design(filled), self._rule
+        return filled, np.zeros((*rows.shape[:-1], features.width)), kernels.Rule(epsilon=1.0)
+
+    def _see(self, rows: Floats) -> None:
+        """Add observations to what was seen, where anything follows from that."""
+        if self._features.watches:
+            self._learned.see(rows)
+            self._lineage.additions += len(rows)
+
+
+def _missing_in(raw: Floats, filled: Floats) -> tuple[tuple[int, ...], bool]:
+    """Return which entries of a row were missing, and whether one could not be predicted."""
+    missing = np.isnan(raw)
+    if not missing.any():
+        return (), False
+    return tuple(np.flatnonzero(missing).tolist()), bool(np.isnan(filled).any())
+
+
+def _heads(listed: Decisions | list[Decision]) -> Iterable[Any]:
+    """Return what has an id for each decision: of a batch all have been seen, or none."""
+    return [listed] * len(listed) if isinstance(listed, Decisions) else listed

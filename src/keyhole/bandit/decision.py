@@ -1,10 +1,9 @@
-"""A decision, or many: what was chosen, how likely it was, and at which observation."""
+"""A decision: what was chosen, how likely it was, and at which observation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, TypeAlias, overload
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,28 +12,61 @@ from keyhole import checks
 from keyhole.bandit.arms import Arm, arm_name
 from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue
-from keyhole.kernels import Floats, Ints
+from keyhole.kernels import Floats
 
-# What a probability follows from: locations and scales of the candidates' scores, epsilon, and the
-# chosen place. The integral is done when somebody asks: who never looks does not pay for it.
+# Locations and scales of the candidates' scores, epsilon, and the chosen place. The integral is
+# done on the first read: a decision whose probability is never read does not pay for it.
 Chance: TypeAlias = tuple[Floats, Floats, float, int]
+# The run that made a decision and its number there; joined to a text on the first read.
+Number: TypeAlias = tuple[str, int]
+
+LONGEST_ID = 200
 
 
 class Decision:
     """One choice: `arm`, its `probability`, its `score`, and the `observation` of that arm.
 
     It is all that `Bandit.learn` needs besides the reward, however much later and wherever that
-    comes. `to_dict` and `Decision.from_dict` carry it through JSON, a queue or a database.
+    comes. `to_dict` and `Decision.from_dict` carry it through JSON, a queue or a database. It
+    cannot be changed; `instead` is the same decision with another arm.
 
+    Parameters
+    ----------
+    arm : str or int
+        The name of the arm.
+    observation : array_like of shape (dim,)
+        What was observed of that arm, with NaN or None for missing entries.
+    probability : float, optional
+        The probability with which the arm was chosen.
+    score : float, optional
+        The arm's score.
+    id : str, optional
+        What tells this decision from all others. A bandit gives each of its decisions one, and
+        refuses to learn two rewards for the same.
+    predicted : sequence of int, optional
+        The entries of the observation that were missing, and predicted from the others.
+
+    Examples
+    --------
     >>> import keyhole as kh
-    >>> decision = kh.Decision(arm="B", observation=[0.5, -1.0], probability=0.62, score=1.3)
+    >>> decision = kh.Decision(arm="B", observation=[0.5, -1.0], probability=0.62, id="visit 17")
     >>> decision.to_dict()
-    {'arm': 'B', 'probability': 0.62, 'score': 1.3, 'observation': [0.5, -1.0]}
+    {'id': 'visit 17', 'arm': 'B', 'probability': 0.62, 'score': None, 'observation': [0.5, -1.0]}
     >>> kh.Decision.from_dict(decision.to_dict()) == decision
     True
     """
 
-    __slots__ = ("_chance", "_observation", "arm", "has_gaps", "score")
+    __slots__ = (
+        "_arm",
+        "_chance",
+        "_has_missing",
+        "_id",
+        "_is_for_all",
+        "_learned_by",
+        "_observation",
+        "_predicted",
+        "_score",
+    )
 
     def __init__(
         self,
@@ -43,31 +75,86 @@ class Decision:
         observation: ArrayLike,
         probability: float | None = None,
         score: float | None = None,
+        id: str | None = None,  # noqa: A002 - the field's word
+        predicted: ArrayLike = (),
     ) -> None:
-        self.arm = arm_name(arm)
-        # Gaps are allowed where a bandit fills them, but for entries it has never seen.
-        self._observation = checks.gappy("observation", observation)
-        self.has_gaps = bool(np.isnan(self._observation).any())
+        self._arm = arm_name(arm)
+        self._observation = checks.with_missing("observation", observation)
         if self._observation.ndim != 1:
             raise InvalidValue(
                 f"a decision's observation is that of the chosen arm, one vector; "
                 f"got shape {self._observation.shape}"
             )
-        self.score = (
+        self._score = (
             score if score is None else checks.number("score", score, least=-np.inf, most=np.inf)
         )
         self._chance: float | Chance | None = probability
         if probability is not None:
             self._chance = checks.number("probability", probability, least=0.0, most=1.0)
+        if not (id is None or (isinstance(id, str) and 0 < len(id) <= LONGEST_ID)):
+            raise InvalidValue(
+                f"id must be a text of 1 to {LONGEST_ID} characters, got {checks.shown(id)}"
+            )
+        self._id: str | Number | None = id
+        self._has_missing = bool(np.isnan(self._observation).any())
+        self._predicted = _places(predicted, self._observation.size)
+        self._is_for_all = False
+        self._learned_by: tuple[object, ...] = ()
 
     @classmethod
-    def made(cls, arm: Arm, score: float, observation: Floats, chance: Chance | None) -> Decision:
-        """A decision that the bandit has just made; its parts need no checks."""
+    def made(
+        cls,
+        arm: Arm,
+        score: float,
+        observation: Floats,
+        chance: Chance | None,
+        number: Number | str,
+        is_for_all: bool,
+        predicted: tuple[int, ...] = (),
+        has_missing: bool = False,
+    ) -> Decision:
+        """Return a decision that a bandit has just made; its parts need no checks.
+
+        Parameters
+        ----------
+        arm, score, observation
+            As in the constructor.
+        chance
+            What the probability is computed from on its first read.
+        number
+            The id, or the run and the number of the decision there.
+        is_for_all
+            Whether the observation is that of all arms.
+        predicted
+            The entries that were predicted.
+        has_missing
+            Whether some could not be.
+        """
         decision = object.__new__(cls)
-        decision.arm, decision.score = arm, score
+        decision._arm, decision._score = arm, score
         decision._observation, decision._chance = observation, chance
-        decision.has_gaps = False
+        decision._id, decision._is_for_all = number, is_for_all
+        decision._predicted, decision._has_missing = predicted, has_missing
+        decision._learned_by = ()
         return decision
+
+    @property
+    def id(self) -> str | None:
+        """What tells this decision from all others; None if it was made by hand without one."""
+        if isinstance(self._id, tuple):
+            run, number = self._id
+            self._id = f"{run}-{number}"
+        return self._id
+
+    @property
+    def arm(self) -> Arm:
+        """The name of the chosen arm."""
+        return self._arm
+
+    @property
+    def score(self) -> float | None:
+        """The score of the chosen arm; None if it is not known."""
+        return self._score
 
     @property
     def probability(self) -> float | None:
@@ -79,23 +166,76 @@ class Decision:
 
     @property
     def observation(self) -> Floats:
-        """What was observed of the chosen arm, (dim,), read-only."""
+        """What was observed of the chosen arm, (dim,), read-only; missing entries predicted."""
         view = self._observation.view()
         view.flags.writeable = False
         return view
 
+    @property
+    def predicted(self) -> tuple[int, ...]:
+        """The entries of the observation that were missing, and predicted from the others."""
+        return self._predicted
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether an entry is missing still: one that was never seen cannot be predicted."""
+        return self._has_missing
+
+    @property
+    def raw(self) -> Floats:
+        """The observation with NaN for every entry that was missing, (dim,)."""
+        row = self._observation.copy()
+        row[list(self._predicted)] = np.nan
+        return row
+
+    def instead(self, arm: Arm, observation: ArrayLike | None = None) -> Decision:
+        """Return this decision for another arm, which was taken in place of the chosen one.
+
+        It has the same id, so that only one of the two can be learned, and no probability: that of
+        whoever took the other arm is not known.
+
+        Parameters
+        ----------
+        arm : str or int
+            The arm that was taken.
+        observation : array_like of shape (dim,), optional
+            What was observed of that arm. It is needed if the decision was made from a row for
+            each arm, or was carried through JSON.
+
+        Examples
+        --------
+        >>> import keyhole as kh
+        >>> bandit = kh.Bandit(kh.ThompsonSampling(), arms=["A", "B"], dim=1, seed=2)
+        >>> decision = bandit.choose([1.0])
+        >>> decision.arm, decision.instead("B").arm
+        ('A', 'B')
+        """
+        if observation is None and not self._is_for_all:
+            raise InvalidValue(
+                "this decision holds the observation of its own arm alone: "
+                "give that of the other one, instead(arm, observation)"
+            )
+        seen, predicted = (
+            (self._observation, self._predicted) if observation is None else (observation, ())
+        )
+        other = Decision(arm=arm, observation=seen, id=self.id, predicted=predicted)
+        other._learned_by = self._learned_by
+        return other
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists."""
-        return {
+        """Return plain numbers, strings and lists; `predicted` is there if there are any."""
+        record = {
+            "id": self.id,
             "arm": self.arm,
             "probability": self.probability,
             "score": self.score,
             "observation": [None if x != x else x for x in self._observation.tolist()],
         }
+        return {**record, "predicted": list(self._predicted)} if self._predicted else record
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Decision:
-        """The decision that `to_dict` wrote down; keys that it does not know are left alone."""
+        """Return the decision that `to_dict` wrote down; unknown keys are left alone."""
         if not isinstance(record, Mapping):
             raise InvalidValue(f"a decision's record is a dict, got {type(record).__name__}")
         if not {"arm", "observation"} <= set(record):
@@ -103,7 +243,7 @@ class Decision:
                 f"a decision's record has at least the keys 'arm' and 'observation', "
                 f"got {sorted(map(str, record))}"
             )
-        known = ("arm", "observation", "probability", "score")
+        known = ("arm", "observation", "probability", "score", "id", "predicted")
         return cls(**{name: record[name] for name in known if name in record})
 
     def __eq__(self, other: object) -> bool:
@@ -111,51 +251,25 @@ class Decision:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __copy__(self) -> Decision:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Decision:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An array that comes out of a pickle may be read-only, which kernels do not take.
+        return Decision.from_dict, (self.to_dict(),)
+
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
         return f"Decision({fields})"
 
 
-class Decisions(Sequence[Decision]):
-    """Many decisions at once, as arrays: `arms`, `probabilities`, `scores`, `observations`."""
-
-    def __init__(
-        self,
-        arms: Sequence[Arm],
-        scores: Floats,
-        observations: Floats,
-        law: tuple[Floats, Floats, float, Ints] | None,
-    ) -> None:
-        self.arms = list(arms)
-        self.scores = scores
-        self.observations = observations
-        self._law = law
-
-    @cached_property
-    def probabilities(self) -> Floats | None:
-        """The exact probability of each choice, (n,); None if it was not kept."""
-        if self._law is None:
-            return None
-        location, scale, epsilon, places = self._law
-        rows = choice_probabilities(location, scale, epsilon=epsilon)
-        return rows[np.arange(len(self)), places]
-
-    def __len__(self) -> int:
-        return len(self.arms)
-
-    @overload
-    def __getitem__(self, index: int) -> Decision: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Decision]: ...
-    def __getitem__(self, index: int | slice) -> Decision | list[Decision]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        i = range(len(self))[index]
-        chance = None
-        if self._law is not None:
-            location, scale, epsilon, places = self._law
-            chance = location[i], scale[i], epsilon, int(places[i])
-        return Decision.made(self.arms[i], float(self.scores[i]), self.observations[i], chance)
-
-    def __repr__(self) -> str:
-        return f"Decisions({len(self)} of arms {sorted(set(self.arms), key=str)})"
+def _places(predicted: ArrayLike, size: int) -> tuple[int, ...]:
+    places = checks.floats("predicted", predicted) if np.size(predicted) else np.empty(0)
+    if places.ndim != 1 or any(place not in range(size) for place in places.tolist()):
+        raise InvalidValue(
+            f"predicted must be positions from 0 to {size - 1}, got {checks.shown(predicted)}"
+        )
+    return tuple(map(int, places))

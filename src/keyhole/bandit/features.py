@@ -1,66 +1,34 @@
-"""From what is observed to what the posterior is about: gaps filled, units settled, a constant."""
+"""From what is observed to what the posterior is about: entries predicted, units, a constant."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
-from keyhole.bandit.arms import Arm, Arms
-from keyhole.errors import InvalidValue
+from keyhole.bandit.units import SETTLED, Units, Window
+from keyhole.errors import InvalidValue, KeyholeWarning
 from keyhole.kernels import Floats
 from keyhole.moments import Moments
-from keyhole.posterior import Posterior
 
-# A feature's scale is known to about an eighth when it was seen so many times, and settled.
-SETTLED = 32
-# With a constant, rewards are counted from the mean of the first so many.
+# With a constant, rewards are counted from the median of the first so many.
 REWARDS = 8
-
-
-class Reward(NamedTuple):
-    """A reward, of which arm, and at which observation."""
-
-    arm: Arm
-    observation: Floats
-    reward: float
-
-
-class Units(NamedTuple):
-    """Where each feature's scale begins, and how long its unit is; 0 while that is not known."""
-
-    centre: Floats
-    scale: Floats
-
-    @property
-    def known(self) -> Any:
-        """Which features have a unit."""
-        return self.scale > 0.0
-
-    def told(self, rows: Floats) -> Floats:
-        """Rows in these units. Of a feature without one the posterior sees 0, and so nothing."""
-        room = np.zeros(np.broadcast_shapes(rows.shape, self.scale.shape))
-        return np.divide(rows - self.centre, self.scale, out=room, where=self.known)
-
-    def due(self, seen: Floats) -> Any:
-        """Which features get a unit now, by how often they were seen.
-
-        With the first of them all that were seen half as often, so that rewards that waited for
-        it are not told without them.
-        """
-        enough = seen >= SETTLED
-        if enough.any() and not self.known.any():
-            enough = seen >= SETTLED / 2
-        return enough & ~self.known
+# Values further from a feature's middle than so many units are taken as that far.
+CLIP = 10.0
+# Units and early predictions are looked at again when features were seen 4, 16 and 64 times as
+# often as when units were settled: each time everything is known twice as well as the time before.
+LOOKS = tuple(SETTLED * 4**k for k in (1, 2, 3))
 
 
 class Effects(NamedTuple):
     """What an arm's reward is made of: the constant, if there is one, then a number a feature.
 
-    estimate: what one more of the feature adds, in its own units. error: the posterior's standard
-    deviation of that, at the noise learned from the rewards; infinite until its unit is settled.
+    estimate: what one more of the feature adds, in its own units, by least squares. error: its
+    standard error, at the noise learned from the rewards; infinite while the rewards do not
+    determine it, and the estimate is then the posterior's mean.
     """
 
     estimate: Floats
@@ -70,14 +38,22 @@ class Effects(NamedTuple):
 class Features:
     """What a bandit does to observations before its posterior sees them.
 
-    missing="predict": NaN becomes the best linear prediction from the entries that are there.
-    standardize: features are told in units of their own standard deviation (and, with a constant,
-    from their mean on), which are settled for good once enough was seen. intercept: a constant is
-    put before them, and rewards are counted from a zero of their own, so that adding a number to
-    all of them changes no decision.
+    Units are settled when enough was seen, and replaced where later values show that they are
+    far from right: the posterior is a sum, and a sum in some units can be converted to others.
 
-    Units are settled once and then stay, so that the posterior is a sum like any other, and one in
-    other units can be told in these. A prior of 1 in settled units is one in each feature's own.
+    Parameters
+    ----------
+    dim : int
+        The length of an observation.
+    intercept : bool
+        Put a constant before the features, and count rewards from a zero of their own, so that
+        adding a number to all of them changes no decision.
+    standardize : bool
+        Convert features to units of their own spread (and, with a constant, from their middle).
+    missing : "predict" or None
+        Put the best linear prediction from the entries that are there in place of NaN.
+    clip : float or None
+        With `standardize`, take values further than so many units from the middle as that far.
     """
 
     def __init__(
@@ -87,16 +63,21 @@ class Features:
         intercept: bool = False,
         standardize: bool = False,
         missing: Literal["predict"] | None = None,
+        clip: float | None = CLIP,
     ) -> None:
         self.dim = dim
         self.intercept = checks.flag("intercept", intercept)
         self.standardize = checks.flag("standardize", standardize)
-        if missing not in ("predict", None):
-            raise InvalidValue(f"missing must be 'predict' or None, got {missing!r}")
+        if missing is not None and not (isinstance(missing, str) and missing == "predict"):
+            raise InvalidValue(f"missing must be 'predict' or None, got {checks.shown(missing)}")
         self.missing = missing
+        self.clip = None if clip is None else checks.number("clip", clip, least=1.0)
+        if not self.standardize and self.clip not in (CLIP, None):
+            raise InvalidValue("clip is in units of features, which need standardize=True")
         # Whether observations are taken as they are.
-        self.is_plain = not any(self.options.values())
+        self.is_plain = not (self.intercept or self.standardize or self.missing)
         self.moments = Moments.empty(dim)
+        self.window = Window.empty(dim if self.standardize else 0)
         self.units: Units | None = None
         # What rewards are counted from; None until that is settled.
         self.zero: float | None = None if self.intercept else 0.0
@@ -108,6 +89,7 @@ class Features:
             "intercept": self.intercept,
             "standardize": self.standardize,
             "missing": self.missing,
+            "clip": self.clip,
         }
 
     @property
@@ -122,7 +104,7 @@ class Features:
 
     @property
     def is_settled(self) -> bool:
-        """Whether observations and rewards can be told in the posterior's units."""
+        """Whether observations and rewards can be converted to the posterior's units."""
         return self.zero is not None and (not self.standardize or self.units is not None)
 
     @property
@@ -130,73 +112,93 @@ class Features:
         """What is taken off every reward: 0 while that is not settled, and nothing learned."""
         return self.zero or 0.0
 
-    def settle_zero(self, rewards: list[Reward]) -> None:
-        """Count rewards from the mean of those that wait, if they are enough."""
+    @property
+    def seen(self) -> float:
+        """How often the feature that was seen most was seen."""
+        return float(self.moments.seen.max()) if self.watches else 0.0
+
+    def settle_zero(self, rewards: list[float]) -> None:
+        """Count rewards from the median of those that wait, if they are enough."""
         if self.zero is None and len(rewards) >= REWARDS:
-            self.zero = float(np.mean([one.reward for one in rewards]))
+            self.zero = float(np.median(rewards))
+
+    # -- observations -----------------------------------------------------------------------------
 
     def numbers(self, y: ArrayLike) -> Floats:
-        """y as a fresh array of usable numbers, and of NaN where that is allowed."""
+        """Return y as a fresh array of usable numbers, and of NaN where that is allowed."""
         if self.missing is not None:
-            return checks.gappy("y", y)
+            return checks.with_missing("y", y)
         try:
             return checks.floats("y", y)
         except InvalidValue as reason:
-            if np.isnan(checks.gappy("y", y)).any():
-                raise InvalidValue(f"{reason}; gaps are filled with missing='predict'") from None
+            if np.isnan(checks.with_missing("y", y)).any():
+                raise InvalidValue(
+                    f"{reason}; missing entries are predicted with missing='predict'"
+                ) from None
             raise
 
     def filled(self, rows: Floats) -> Floats:
-        """Rows without gaps, from what was seen so far; nothing is added to it."""
+        """Return rows with predictions in place of NaN; nothing is added to what was seen."""
         if self.missing is not None and np.isnan(rows).any():
             rows = rows.copy()
             self.moments.fill(rows)
         return rows
 
     def see(self, rows: Floats) -> None:
-        """Add rows as they were observed, gaps and all, and settle the units that are due."""
+        """Add rows as they were observed, NaN and all, and settle the units that are due."""
         if self.watches:
             self.moments.add(rows)
         if not self.standardize:
             return
-        units = self.units or Units(np.zeros(self.dim), np.zeros(self.dim))
+        self.window.push(rows)
+        units = self.units or Units.unknown(self.dim)
         due = units.due(self.moments.seen)
         if due.any():
-            centre, scale = self._measured()
-            self.units = Units(
-                np.where(due, centre, units.centre), np.where(due, scale, units.scale)
-            )
+            self.units = units.replaced(self.window.units(due), due)
 
-    def _measured(self) -> Units:
-        mean, scale = self.moments.mean, np.sqrt(np.diag(self.moments.covariance).clip(min=0.0))
-        # What never varied so far has at least a size; what was always 0 has no unit yet.
-        constant = scale <= 1e-12 * np.abs(mean)
-        scale[constant] = np.abs(mean[constant])
-        return Units(mean if self.intercept else np.zeros(self.dim), scale)
+    def better_units(self) -> Units | None:
+        """Return units by the last values; those that are not far apart from the old ones stay."""
+        if self.units is None:
+            return None
+        latest = self.window.units(self.units.known)
+        return self.units.replaced(latest, self.units.differ(latest))
 
     def design(self, rows: Floats) -> Floats:
-        """Rows, (..., dim), as the posterior sees them, (..., width).
+        """Return rows, (..., dim), as the posterior sees them, (..., width).
 
-        What is still missing in them was never seen: of that the posterior sees 0.
+        An entry that is missing still was never seen: the posterior sees 0 of it.
         """
-        if self.missing is not None:
-            rows = np.where(np.isnan(rows), 0.0 if self.units is None else self.units.centre, rows)
         if self.units is not None:
-            rows = self.units.told(rows)
+            limit = checks.LARGEST if self.clip is None else self.clip
+            rows = self.units.transform(rows, centred=self.intercept, limit=limit)
+        if self.missing is not None:
+            rows = np.where(np.isnan(rows), 0.0, rows)
         if self.intercept:
             rows = np.concatenate([np.ones((*rows.shape[:-1], 1)), rows], axis=-1)
         return np.ascontiguousarray(rows)
 
-    def teach(self, posterior: Posterior, arms: Arms, rewards: list[Reward]) -> None:
-        """Have a posterior of these units learn rewards that were waiting for them."""
-        if rewards:
-            parameters = np.array([arms.parameter(one.arm) for one in rewards])
-            y = self.design(np.array([one.observation for one in rewards]))
-            given = np.array([one.reward for one in rewards])
-            posterior.learn_many(parameters, y, given - self.offset)
+    def warn_of_clipped(self, rows: Floats, names: tuple[str, ...] | None) -> None:
+        """Warn of the first value that `design` does not take as it is."""
+        if self.units is None:
+            return
+        limit = checks.LARGEST if self.clip is None else self.clip
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = self.units.known & (np.abs(rows - self.units.middle) > limit * self.units.scale)
+        if far.any():
+            *place, j = np.argwhere(far)[0].tolist()
+            name = f"feature {j}" if names is None else f"feature {names[j]!r}"
+            middle, scale = self.units.middle[j], self.units.scale[j]
+            warnings.warn(
+                f"{name} is {rows[(*place, j)]:g}, and usually {middle:g} give or take {scale:g}: "
+                f"it is taken as {limit:g} of these units (clip={self.clip})",
+                KeyholeWarning,
+                stacklevel=4,
+            )
+
+    # -- converting -------------------------------------------------------------------------------
 
     def from_units_of(self, other: Features) -> Floats:
-        """M with design = M other_design, for observations in the other's settled units."""
+        """Return M with design = M other_design, for observations in the other's units."""
         own, theirs = self.units, other.units
         if own is None or theirs is None:
             return np.eye(self.width)
@@ -205,18 +207,9 @@ class Features:
         if not self.intercept:
             return np.diag(change)
         result = np.diag(np.concatenate([[1.0], change]))
-        moved = theirs.centre - own.centre
+        moved = theirs.middle - own.middle
         result[1:, 0] = np.divide(moved, own.scale, out=np.zeros(self.dim), where=both)
         return result
-
-    def steps(self) -> Floats:
-        """What one more of each feature adds to a design, a row each; the design of 0 comes first.
-
-        Without a constant there is no first row. A feature without a unit has a row of zeros.
-        """
-        nothing = self.design(np.zeros((1, self.dim)))
-        more = self.design(np.eye(self.dim)) - nothing
-        return np.concatenate([nothing, more]) if self.intercept else more
 
     def take_units_of(self, other: Features) -> None:
         """Take over the units, and the rewards' zero, that are not settled here, but there."""
@@ -225,14 +218,31 @@ class Features:
         if self.units is None or other.units is None:
             self.units = self.units or other.units
             return
-        mine = self.units.known
-        self.units = Units(
-            np.where(mine, self.units.centre, other.units.centre),
-            np.where(mine, self.units.scale, other.units.scale),
-        )
+        self.units = other.units.replaced(self.units, self.units.known)
+
+    def with_units(self, units: Units) -> Features:
+        """Return a copy in other units."""
+        twin = self.copy()
+        twin.units = units
+        return twin
+
+    def steps(self) -> Floats:
+        """Return what one more of each feature adds to a design; the design of 0 comes first.
+
+        Without a constant there is no first row. A feature without a unit has a row of zeros.
+        """
+        scale = np.ones(self.dim) if self.units is None else self.units.scale
+        steps = np.divide(1.0, scale, out=np.zeros(self.dim), where=scale > 0.0)
+        if not self.intercept:
+            return np.diag(steps)
+        result = np.diag(np.concatenate([[1.0], steps]))
+        if self.units is not None:
+            result[0, 1:] = -self.units.middle * steps
+        return result
 
     def copy(self) -> Features:
-        """An independent copy."""
+        """Return an independent copy."""
         twin = Features(self.dim, **self.options)
-        twin.moments, twin.units, twin.zero = self.moments.copy(), self.units, self.zero
+        twin.moments, twin.window = self.moments.copy(), self.window.copy()
+        twin.units, twin.zero = self.units, self.zero
         return twin

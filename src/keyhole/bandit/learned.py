@@ -2,28 +2,63 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from keyhole.bandit.arms import Arm, Arms
-from keyhole.bandit.features import Effects, Features, Reward
-from keyhole.errors import InvalidValue
+from keyhole.bandit.features import LOOKS, REWARDS, Effects, Features
+from keyhole.bandit.units import SETTLED
+from keyhole.errors import InvalidValue, KeyholeWarning
 from keyhole.kernels import Floats
 from keyhole.moments import Moments
 from keyhole.posterior import Posterior
+
+# So many rewards wait in silence.
+PATIENCE = 100
+
+
+class Waiting(NamedTuple):
+    """A reward that cannot be learned yet; missing entries of the observation are NaN."""
+
+    arm: Arm
+    observation: Floats
+    reward: float
+
+
+class Provisional(NamedTuple):
+    """A reward that was learned by a prediction of missing entries that was young then."""
+
+    arm: Arm
+    observation: Floats  # missing entries are NaN
+    design: Floats  # as the posterior's sums have it
+    reward: float
 
 
 class Learned:
     """A posterior of arms by name, in the units of some features.
 
-    `waiting`: rewards that came before the units were settled. They are learned when those are.
+    `waiting` rewards came before the units were settled, and are learned when those are.
+    `provisional` ones were learned by early predictions. Each time `LOOKS` says they are predicted
+    anew, and exchanged in the sums.
+
+    Parameters
+    ----------
+    arms : Arms
+        The names of the arms.
+    features : Features
+        What is done to observations.
+    prior_precision : float
+        That of the posterior.
     """
 
     def __init__(self, arms: Arms, features: Features, prior_precision: float) -> None:
         self.arms = arms
         self.features = features
-        self.waiting: list[Reward] = []
+        self.waiting: list[Waiting] = []
+        self.provisional: list[Provisional] = []
         self.posterior = Posterior(
             n_parameters=1 if arms.shared else len(arms.names),
             dim=features.width,
@@ -32,47 +67,131 @@ class Learned:
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards the parameter of each arm has, those that wait included."""
-        learned = self.posterior.count
+        """How many rewards the parameter of each arm has learned."""
+        return self._by_arm(self.posterior.count.tolist())
+
+    @property
+    def waiting_counts(self) -> dict[Arm, int]:
+        """How many rewards of the parameter of each arm wait."""
+        counts = [0] * self.posterior.n_parameters
         for reward in self.waiting:
-            learned[self.arms.parameter(reward.arm)] += 1
-        return dict(zip(self.arms.names, learned[self.arms.owner].tolist(), strict=True))
+            counts[self.arms.parameter(reward.arm)] += 1
+        return self._by_arm(counts)
+
+    def _by_arm(self, numbers: list[int]) -> dict[Arm, int]:
+        owner = self.arms.owner.tolist()
+        return {arm: numbers[i] for arm, i in zip(self.arms.names, owner, strict=True)}
 
     @property
     def effects(self) -> dict[Arm, Effects]:
         """What each arm's reward is made of, in the features' own units."""
-        # What the posterior sees of nothing (the constant), and of one more of each feature.
         steps = self.features.steps()
-        estimate, width = self.posterior.predict(self.arms.owner, steps)
-        error = width * self.posterior.noise_scale()[self.arms.owner]
-        error[~(steps.any(axis=1) & self.features.is_settled)] = np.inf
+        estimate, variance, determined = self.posterior.least_squares(steps)
+        error = np.sqrt(variance) * self.posterior.noise_scale()[:, None]
+        error[~(determined & steps.any(axis=1) & self.features.is_settled)] = np.inf
         if self.features.intercept:
-            estimate[0] += self.features.offset
-        return {arm: Effects(estimate[:, k], error[:, k]) for k, arm in enumerate(self.arms.names)}
+            estimate[:, 0] += self.features.offset
+        owner = self.arms.owner.tolist()
+        return {
+            arm: Effects(estimate[i].copy(), error[i].copy())
+            for arm, i in zip(self.arms.names, owner, strict=True)
+        }
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def add(self, arms: Sequence[Arm], y: Floats, rewards: Floats) -> None:
-        """Learn many rewards, or have them wait."""
+    def add(self, arms: Sequence[Arm], y: Floats, raw: Floats, rewards: Floats) -> None:
+        """Learn many rewards, or have them wait.
+
+        Parameters
+        ----------
+        arms : sequence of names
+            The arm of each reward.
+        y : ndarray of shape (n, dim)
+            Observations with missing entries predicted.
+        raw : ndarray of shape (n, dim)
+            The same with missing entries NaN.
+        rewards : ndarray of shape (n,)
+            The rewards.
+        """
         parameters = np.array([self.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if self.features.is_settled:
-            given = rewards - self.features.offset
-            self.posterior.learn_many(parameters, self.features.design(y), given)
+            design = self.features.design(y)
+            self.posterior.learn_rows(parameters, design, rewards - self.features.offset)
+            self.note(arms, raw, design, rewards.tolist())
         else:
-            self.waiting += map(Reward, arms, y, rewards.tolist())
-            self._settle()
+            before = len(self.waiting)
+            self.waiting += map(Waiting, arms, raw.copy(), rewards.tolist())
+            self.flush()
+            if before < PATIENCE <= len(self.waiting):
+                self._warn()
+
+    def note(
+        self, arms: Sequence[Arm], raw: Floats, design: Floats, rewards: Sequence[float]
+    ) -> None:
+        """Remember which of these rewards were learned by predictions that will get better."""
+        if self.features.missing is None or self.features.seen >= LOOKS[-1]:
+            return
+        for k in np.flatnonzero(np.isnan(raw).any(axis=1)).tolist():
+            self.provisional.append(
+                Provisional(arms[k], raw[k].copy(), design[k].copy(), rewards[k])
+            )
 
     def see(self, rows: Floats) -> None:
-        """Take note of observations."""
+        """Add observations, and do what is due by then."""
+        before = self.features.seen
         self.features.see(rows)
-        self._settle()
+        if any(before < look <= self.features.seen for look in LOOKS):
+            self._look_again()
+        self.flush()
 
-    def _settle(self) -> None:
-        """If all units are settled by now, learn what was waiting for them."""
-        self.features.settle_zero(self.waiting)
-        if self.waiting and self.features.is_settled:
-            waiting, self.waiting = self.waiting, []
-            self.features.teach(self.posterior, self.arms, waiting)
+    def flush(self) -> None:
+        """Learn the rewards that wait, if units and the rewards' zero are settled by now."""
+        self.features.settle_zero([one.reward for one in self.waiting])
+        if not self.waiting or not self.features.is_settled:
+            return
+        # A copy learns, so that whatever happens nothing is lost or half learned.
+        posterior = self.posterior.copy()
+        design = _teach(posterior, self.arms, self.features, self.waiting)
+        waiting, self.waiting, self.posterior = self.waiting, [], posterior
+        arms, raw, rewards = zip(*waiting, strict=True)
+        self.note(arms, np.array(raw), design, rewards)
+        self.features.warn_of_clipped(np.array(raw), None)
+
+    def _look_again(self) -> None:
+        """Predict early missing entries anew, and replace units that turned out far from right."""
+        posterior, provisional = self.posterior.copy(), self.provisional
+        if provisional:
+            raw = np.array([one.observation for one in provisional])
+            new = self.features.design(self.features.filled(raw))
+            old = np.array([one.design for one in provisional])
+            rewards = np.array([one.reward for one in provisional]) - self.features.offset
+            owner = np.array([self.arms.parameter(one.arm) for one in provisional])
+            posterior.exchange(owner, old, new, rewards)
+            provisional = [
+                one._replace(design=row) for one, row in zip(provisional, new, strict=True)
+            ]
+        features, units = self.features, self.features.better_units()
+        if units is not None:
+            features = self.features.with_units(units)
+            change = features.from_units_of(self.features)
+            posterior.change_units(change)
+            provisional = [one._replace(design=change @ one.design) for one in provisional]
+        done = self.features.seen >= LOOKS[-1]
+        self.posterior, self.features = posterior, features
+        self.provisional = [] if done else provisional
+
+    def _warn(self) -> None:
+        """Say why rewards wait for so long."""
+        cause = f"the zero of rewards is settled by the first {REWARDS}"
+        if self.features.standardize and self.features.units is None:
+            seen = self.features.seen
+            cause = f"units are settled when a feature was seen {SETTLED} times, and the one "
+            cause += f"that was seen most was seen {seen:.0f} times, or always 0"
+        warnings.warn(
+            f"{len(self.waiting)} rewards wait and are not learned: {cause}",
+            KeyholeWarning,
+            stacklevel=4,
+        )
 
     # -- arms -------------------------------------------------------------------------------------
 
@@ -87,60 +206,86 @@ class Learned:
         fewer = Arms((arm for arm in self.arms.names if arm not in gone), shared=self.arms.shared)
         self.posterior, self.arms = self._aligned(fewer), fewer
         if fewer.shared:
-            self.waiting = [reward._replace(arm=fewer.names[0]) for reward in self.waiting]
+            self.waiting = [one._replace(arm=fewer.names[0]) for one in self.waiting]
+            self.provisional = [one._replace(arm=fewer.names[0]) for one in self.provisional]
         else:
-            self.waiting = [reward for reward in self.waiting if reward.arm in fewer]
+            self.waiting = [one for one in self.waiting if one.arm in fewer]
+            self.provisional = [one for one in self.provisional if one.arm in fewer]
 
     # -- merging ----------------------------------------------------------------------------------
 
     def merge(self, other: Learned, base: Learned | None) -> None:
-        """Add what another has learned since `base`, from which both went on; or nothing."""
-        old = () if base is None else base.arms.names
-        if not all(arm in self.arms and arm in other.arms for arm in old):
-            raise InvalidValue("every arm of the base must be an arm of both bandits")
-        new = [arm for arm in other.arms.names if arm not in self.arms]
-        arms = self.arms.plus(new) if new else self.arms
+        """Add what another has learned since `base`, from which both went on; or nothing.
+
+        An arm of the base that one of the two has removed since stays removed.
+        """
+        arms = self._merged_arms(other, base)
         features = self.features.copy()
         features.take_units_of(other.features)
         known = Moments.empty(features.dim) if base is None else base.features.moments
         features.moments.merge(other.features.moments, known)
-        waiting: list[Reward] = []
+        features.window.merge(other.features.window)
+        waiting: list[Waiting] = []
+        provisional: list[Provisional] = []
         if features.is_settled:
-            posterior = self._told_in(features, arms)
+            posterior = self._converted(features, arms)
             posterior.merge(
-                other._told_in(features, arms),
-                base=None if base is None else base._told_in(features, arms),
+                other._converted(features, arms),
+                base=None if base is None else base._converted(features, arms),
             )
+            # Those of the other one stay as they were predicted there.
+            change = features.from_units_of(self.features)
+            provisional = [
+                one._replace(design=change @ one.design)
+                for one in self.provisional
+                if one.arm in arms
+            ]
         else:
             posterior = self._aligned(arms)
             already = [] if base is None else base.waiting
-            if not (self._began_with(already) and other._began_with(already)):
-                raise InvalidValue("both bandits must have learned all that their base has")
-            waiting = self.waiting + other.waiting[len(already) :]
+            waiting = self._waiting_after([]) + other._waiting_after(already)
+            waiting = [one for one in waiting if one.arm in arms]
         self.posterior, self.arms = posterior, arms
-        self.features, self.waiting = features, waiting
+        self.features, self.waiting, self.provisional = features, waiting, provisional
         self.see(np.empty((0, features.dim)))
 
-    def _began_with(self, rewards: list[Reward]) -> bool:
-        """Whether these are the first that wait here."""
-        mine = self.waiting[: len(rewards)]
-        return len(mine) == len(rewards) and all(
-            (a.arm, a.reward) == (b.arm, b.reward)
-            and np.array_equal(a.observation, b.observation, equal_nan=True)
-            for a, b in zip(mine, rewards, strict=True)
-        )
+    def _merged_arms(self, other: Learned, base: Learned | None) -> Arms:
+        old: tuple[Arm, ...] = () if base is None else base.arms.names
+        gone = {arm for arm in old if arm not in self.arms or arm not in other.arms}
+        mine = [arm for arm in self.arms.names if arm not in gone]
+        new = [arm for arm in other.arms.names if arm not in self.arms and arm not in gone]
+        if not mine + new:
+            raise InvalidValue(
+                "every arm was removed from one of these bandits: none would be left"
+            )
+        return Arms(mine + new, shared=self.arms.shared)
 
-    def _told_in(self, features: Features, arms: Arms) -> Posterior:
-        """A copy of all that was learned, in the units of `features` and for these arms."""
+    def _waiting_after(self, already: list[Waiting]) -> list[Waiting]:
+        """Return what waits here besides the rewards that waited in a base already."""
+        shared = self.arms.shared
+        old = [one for one in already if shared or one.arm in self.arms]
+        mine = self.waiting[: len(old)]
+        same = len(mine) == len(old) and all(
+            (shared or a.arm == b.arm)
+            and a.reward == b.reward
+            and np.array_equal(a.observation, b.observation, equal_nan=True)
+            for a, b in zip(mine, old, strict=True)
+        )
+        if not same:
+            raise InvalidValue("both bandits must have learned all that their base has")
+        return self.waiting[len(old) :]
+
+    def _converted(self, features: Features, arms: Arms) -> Posterior:
+        """Return a copy of all that was learned, in the units of `features` and for these arms."""
         posterior = self._aligned(arms)
         posterior.change_units(features.from_units_of(self.features))
         if self.features.is_settled:  # else all of it waits, and the posterior is empty
             posterior.move_rewards(self.features.offset - features.offset)
-        features.teach(posterior, arms, self.waiting)
+        _teach(posterior, arms, features, [one for one in self.waiting if one.arm in arms])
         return posterior
 
     def _aligned(self, arms: Arms) -> Posterior:
-        """A copy of the posterior with the parameters of `arms`, in their order."""
+        """Return a copy of the posterior with the parameters of `arms`, in their order."""
         posterior = self.posterior.copy()
         if not arms.shared:
             unknown = [arm for arm in arms.names if arm not in self.arms]
@@ -149,3 +294,17 @@ class Learned:
             place = {arm: i for i, arm in enumerate((*self.arms.names, *unknown))}
             posterior.keep([place[arm] for arm in arms.names])
         return posterior
+
+
+def _teach(
+    posterior: Posterior, arms: Arms, features: Features, rewards: Sequence[Waiting]
+) -> Floats:
+    """Have a posterior of these units learn rewards that were waiting, and return their design."""
+    if not rewards:
+        return np.empty((0, features.width))
+    owner = np.array([arms.parameter(one.arm) for one in rewards], dtype=np.int64)
+    rows = features.filled(np.array([one.observation for one in rewards]))
+    design = features.design(rows)
+    given = np.array([one.reward for one in rewards])
+    posterior.learn_rows(owner, design, given - features.offset)
+    return design

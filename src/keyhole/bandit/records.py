@@ -1,45 +1,103 @@
-"""Between a bandit and the plain header and arrays of its file."""
+"""Between a bandit and the plain header and arrays of its file.
+
+The header is JSON: policy, arms, options, random stream, and what is not an array. The arrays are
+those of the posterior's state by name, and with the prefixes seen_ (moments of observations),
+window_ and units_ (units of features), waiting_ and provisional_ (rewards), those of the rest.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole import checks, policies
-from keyhole.bandit.arms import Arm, Arms
-from keyhole.bandit.features import Features, Reward, Units
+from keyhole.bandit.arms import Arms
+from keyhole.bandit.features import Features
+from keyhole.bandit.learned import Learned, Provisional, Waiting
+from keyhole.bandit.lineage import Lineage, Past
+from keyhole.bandit.once import Once
+from keyhole.bandit.units import Units, Window
 from keyhole.errors import FileError, InvalidValue
-from keyhole.kernels import State
+from keyhole.kernels import Floats, State
 from keyhole.moments import Moments
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
+# The caches of a state may have lost digits by up to this since they were last computed anew.
+DRIFT = 1e-3
+
 
 class Saved(NamedTuple):
-    """What a file holds, checked: a bandit can be put together from it."""
+    """What a file holds, checked: the parts of a bandit."""
 
     policy: Policy
-    arms: tuple[Arm, ...]
+    learned: Learned
+    random: Any
     probabilities: bool
-    random: dict[str, Any]
-    features: Features
-    waiting: list[Reward]
-    state: State
+    lineage: Lineage
+    once: Once
+    columns: tuple[str, ...] | None
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def recorded(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a bandit's parts; none is shared with the bandit."""
+    learned, features = saved.learned, saved.learned.features
+    header = {
+        "policy": policy_record(saved.policy),
+        "arms": list(learned.arms.names),
+        "dim": features.dim,
+        "features": features.options,
+        "zero": features.zero,
+        "probabilities": saved.probabilities,
+        "random": saved.random,
+        "lineage": {"run": saved.lineage.run, "pasts": saved.lineage.everything()},
+        "learned_ids": saved.once.recent.listed(),
+        "columns": saved.columns,
+        "waiting": [one.arm for one in learned.waiting],
+        "provisional": [one.arm for one in learned.provisional],
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        name: array.copy() for name, array in learned.posterior.state._asdict().items()
+    }
+    if not features.is_plain:
+        arrays |= _prefixed("seen", features.moments)
+        arrays |= _prefixed("window", features.window)
+        arrays |= {} if features.units is None else _prefixed("units", features.units)
+        arrays |= _columns("waiting", learned.waiting, Waiting)
+        arrays |= _columns("provisional", learned.provisional, Provisional)
+    return header, arrays
+
+
+def _prefixed(prefix: str, arrays: Any) -> dict[str, NDArray[Any]]:
+    return {f"{prefix}_{name}": array.copy() for name, array in arrays._asdict().items()}
+
+
+def _columns(prefix: str, rows: list[Any], kind: Any) -> dict[str, NDArray[Any]]:
+    """Return one array for each field but the arm of many rewards."""
+    if not rows:
+        return {}
+    names = [name for name in kind._fields if name != "arm"]
+    return {f"{prefix}_{name}": np.array([getattr(row, name) for row in rows]) for name in names}
 
 
 def policy_record(policy: Policy) -> dict[str, Any]:
-    """A policy as its name and its settings, as plain as JSON leaves them."""
+    """Return a policy as its name and its settings, as plain as JSON leaves them."""
     kind = type(policy)
     ours = kind in vars(policies).values()
     name = kind.__name__ if ours else f"{kind.__module__}.{kind.__qualname__}"
     try:
         text = json.dumps({"name": name, "settings": asdict(policy)}, default=_plain)
-    except TypeError as reason:
+    except (TypeError, ValueError, RecursionError) as reason:
         raise InvalidValue(f"the settings of {policy!r} cannot be written down: {reason}") from None
     record: dict[str, Any] = json.loads(text)
     return record
@@ -51,37 +109,47 @@ def _plain(value: object) -> Any:
     raise TypeError(f"{value!r} is neither a number, a string nor an array")
 
 
-def parse(
-    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], policy: Policy | None
-) -> Saved:
-    """Check all that a file holds. Raises `FileError` for the first thing that is not as saved."""
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def parse(header: Mapping[str, Any], arrays: Arrays, policy: Policy | None) -> Saved:
+    """Return the parts of a bandit.
+
+    Parameters
+    ----------
+    header, arrays
+        What `recorded` gave.
+    policy : Policy or None
+        One of the user's own class, which a file cannot bring back.
+
+    Raises
+    ------
+    FileError
+        For the first thing that is not as saved.
+    """
     try:
         policy = _policy(header["policy"], policy)
-        shared = policy.parameters == "shared"
-        arms = Arms(header["arms"], shared=shared).names
+        arms = Arms(header["arms"], shared=policy.parameters == "shared")
         features = _features(header, arrays)
-        saved = Saved(
+        return Saved(
             policy=policy,
-            arms=arms,
-            probabilities=bool(header["probabilities"]),
+            learned=_learned(header, arrays, arms, features, policy.prior_precision),
             random=_random(header["random"]),
-            features=features,
-            waiting=_waiting(header, arrays, features.dim),
-            state=_state(
-                header["version"],
-                arrays,
-                1 if shared else len(arms),
-                features.width,
-                policy.prior_precision,
-            ),
+            probabilities=checks.flag("probabilities", header["probabilities"]),
+            lineage=_lineage(header["lineage"]),
+            once=Once(_texts("learned_ids", header["learned_ids"])),
+            columns=_column_names(header["columns"], features.dim),
         )
-    except (KeyError, TypeError, AttributeError, InvalidValue) as reason:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as reason:
+        if isinstance(reason, FileError):
+            raise
         raise FileError(f"the saved bandit is damaged: {reason}") from None
-    return saved
 
 
 def _policy(record: Mapping[str, Any], given: Policy | None) -> Policy:
     if given is not None:
+        if not isinstance(given, Policy):
+            raise InvalidValue(f"policy must be a Policy, got {checks.shown(given)}")
         if policy_record(given) != record:
             raise FileError(f"the bandit was saved with {record}, not with {policy_record(given)}")
         return given
@@ -102,94 +170,144 @@ def _random(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def feature_arrays(features: Features, waiting: list[Reward]) -> dict[str, NDArray[Any]]:
-    """What follows from the observations so far, where anything does."""
-    if features.is_plain:
-        return {}
-    arrays: dict[str, NDArray[Any]] = {
-        **{f"seen_{name}": array for name, array in features.moments._asdict().items()},
-        "waiting_y": np.array([one.observation for one in waiting]).reshape(-1, features.dim),
-        "waiting_reward": np.array([one.reward for one in waiting], dtype=np.float64),
+def _lineage(record: Mapping[str, Any]) -> Lineage:
+    pasts = {
+        run: Past(*(checks.whole("lineage", number, least=0) for number in past))
+        for run, past in record["pasts"].items()
     }
-    if features.units is not None:
-        arrays |= {f"units_{name}": array for name, array in features.units._asdict().items()}
-    return arrays
+    return Lineage(pasts, run=_texts("run", [record["run"]])[0])
 
 
-def _features(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Features:
-    if header["version"] == 1:  # there was nothing but plain observations then
-        return Features(int(arrays["mean"].shape[-1]))
-    features = Features(checks.whole("dim", header["dim"]), **header["features"])
+def _texts(name: str, given: Any) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise FileError(f"the saved {name} must be texts, got {checks.shown(given)}")
+    return given
+
+
+def _column_names(given: Any, dim: int) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    names = tuple(_texts("columns", list(given)))
+    if len(names) != dim:
+        raise FileError(f"the saved columns are {len(names)}, and dim is {dim}")
+    return names
+
+
+def _features(header: Mapping[str, Any], arrays: Arrays) -> Features:
+    features = Features(checks.whole("dim", header["dim"], most=10**7), **header["features"])
     if features.is_plain:
         return features
-    dim, learned = features.dim, bool(arrays["n"].any())
-    # Before version 3 rewards were counted from 0.
-    zero = header["zero"] if header["version"] > 2 else 0.0 if learned else features.zero
+    zero, learned = header["zero"], bool(np.any(arrays["n"]))
     features.zero = None if zero is None else checks.number("zero", zero)
     if features.zero is None and learned:
         raise FileError("the saved bandit has learned rewards from a zero that is not there")
-    shapes = {name: array.shape for name, array in features.moments._asdict().items()}
-    seen = {name: _like(arrays, f"seen_{name}", shape) for name, shape in shapes.items()}
+    seen = _like_those_of(features.moments, "seen", arrays)
     features.moments = Moments(**seen)
     if (features.moments.pairs < 0).any():
-        raise FileError("the saved counts of observations cannot have come about")
+        raise FileError("the saved counts of observations must not be negative")
+    features.window = Window(**_like_those_of(features.window, "window", arrays))
+    if (features.window.pushed < 0).any():
+        raise FileError("the saved counts of a window must not be negative")
     if "units_scale" in arrays:
-        units = {name: _like(arrays, f"units_{name}", (dim,)) for name in Units._fields}
-        features.units = Units(**units)
+        features.units = Units(**_like_those_of(Units.unknown(features.dim), "units", arrays))
         if (features.units.scale < 0).any():
-            raise FileError("the saved units cannot have come about")
+            raise FileError("the saved units must not be negative")
     elif features.standardize and learned:
         raise FileError("the saved bandit has learned in units that are not there")
     return features
 
 
-def _waiting(
-    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], dim: int
-) -> list[Reward]:
-    arms = header.get("waiting", [])
-    if not arms:
+def _learned(
+    header: Mapping[str, Any], arrays: Arrays, arms: Arms, features: Features, prior: float
+) -> Learned:
+    learned = Learned.__new__(Learned)
+    learned.arms, learned.features = arms, features
+    n_parameters = 1 if arms.shared else len(arms.names)
+    learned.posterior = Posterior.of_state(_state(arrays, n_parameters, features.width, prior))
+    waiting = _rewards("waiting", header, arrays, arms, {"observation": features.dim})
+    learned.waiting = [Waiting(**one) for one in waiting]
+    shapes = {"observation": features.dim, "design": features.width}
+    provisional = _rewards("provisional", header, arrays, arms, shapes)
+    learned.provisional = [Provisional(**one) for one in provisional]
+    return learned
+
+
+def _rewards(
+    name: str, header: Mapping[str, Any], arrays: Arrays, arms: Arms, rows: dict[str, int]
+) -> list[dict[str, Any]]:
+    names = header[name]
+    if not names:
         return []
-    if unknown := set(arms) - set(header["arms"]):
-        raise FileError(f"the saved rewards are of arms that are not there: {unknown}")
-    y = _like(arrays, "waiting_y", (len(arms), dim), gaps=True)
-    rewards = _like(arrays, "waiting_reward", (len(arms),))
-    return [Reward(*one) for one in zip(arms, y, rewards.tolist(), strict=True)]
+    if unknown := [arm for arm in names if arm not in arms]:
+        raise FileError(f"the saved rewards are of an arm that is not there: {unknown[0]!r}")
+    n = len(names)
+    columns = {row: _like(arrays, f"{name}_{row}", (n, d), nan=True) for row, d in rows.items()}
+    columns["reward"] = _like(arrays, f"{name}_reward", (n,))
+    return [
+        {"arm": arm, **{key: column[k] for key, column in columns.items() if key != "reward"}}
+        | {"reward": float(columns["reward"][k])}
+        for k, arm in enumerate(names)
+    ]
+
+
+def _like_those_of(known: Any, prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+    return {
+        name: _like(arrays, f"{prefix}_{name}", array.shape, dtype=array.dtype)
+        for name, array in known._asdict().items()
+    }
 
 
 def _like(
-    arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], *, gaps: bool = False
-) -> NDArray[np.float64]:
+    arrays: Arrays, name: str, shape: tuple[int, ...], *, nan: bool = False, dtype: Any = np.float64
+) -> NDArray[Any]:
+    """Return an array of a file, if it is of this shape and type and holds finite numbers."""
     array = arrays[name]
-    if array.shape != shape or array.dtype != np.float64:
+    if array.shape != shape or array.dtype != dtype:
         raise FileError(f"the saved {name} has shape {array.shape} and type {array.dtype}")
-    if not (np.isfinite(array) | (gaps & np.isnan(array))).all():
+    if not (np.isfinite(array) | (nan & np.isnan(array))).all():
         raise FileError(f"the saved {name} is not finite")
-    return np.ascontiguousarray(array)
+    # Arrays out of a pickle may be read-only, and of a file in another order.
+    return np.require(array, requirements=["C", "W", "O"])
 
 
-def _packed(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """The matrices of a file from when B and P were two, of which the lower triangles counted."""
-    precision, covariance = (np.tril(_like(arrays, n, shape)) for n in ("precision", "covariance"))
-    k, dim, _ = shape
-    matrices = np.zeros((k, dim + 1, dim))
-    matrices[:, :-1] = precision.transpose(0, 2, 1)
-    matrices[:, 1:] += covariance
-    return matrices
-
-
-def _state(
-    version: int, arrays: Mapping[str, NDArray[Any]], parameters: int, dim: int, prior: float
-) -> State:
-    """The arrays as a state, like that of a posterior of this size, and possible."""
-    if version < 3:
-        arrays = {**arrays, "matrices": _packed(arrays, (parameters, dim, dim))}
-    like = Posterior(n_parameters=parameters, dim=dim, prior_precision=prior).state
-    shapes = {name: array.shape for name, array in like._asdict().items()}
+def _state(arrays: Arrays, n_parameters: int, dim: int, prior: float) -> State:
+    """Return the arrays as a state of this size, if sums and caches fit together."""
+    k, d = n_parameters, dim
+    shapes = dict.fromkeys(State._fields, (k,))
+    shapes |= {"matrices": (k, d + 1, d), "moment": (k, d), "mean": (k, d)}  # type: ignore[dict-item]
     state = State(**{name: _like(arrays, name, shape) for name, shape in shapes.items()})
-    diagonals = [np.diagonal(m, axis1=1, axis2=2) for m in (state.precision, state.covariance)]
-    never_negative = (state.n, state.squares, state.residual, state.bound, state.staleness)
-    if any((d <= 0).any() for d in diagonals) or any((a < 0).any() for a in never_negative):
-        raise FileError("the saved sums cannot have come about")
+    never_negative = ("n", "squares", "residual", "penalty", "trace", "bound", "staleness")
+    for name in never_negative:
+        if (getattr(state, name) < 0).any():
+            raise FileError(
+                f"the saved {name} must not be negative, got {getattr(state, name).min()}"
+            )
     if (state.n % 1 != 0).any() or (state.prior != prior).any():
-        raise FileError("the saved counts or priors cannot have come about")
+        raise FileError("the saved counts must be whole numbers, and the prior the policy's")
+    _check_caches(Posterior.of_state(state))
     return state
+
+
+def _check_caches(posterior: Posterior) -> None:
+    """Check that B is positive definite, and that P and the mean are its inverse and P b.
+
+    With B = L L', L'P L is the identity, whatever the scales: what rounding may change of it grows
+    with the condition of B.
+    """
+    step = max(1, 2**22 // posterior.dim**2)  # a few parameters at a time: no second copy of all
+    for start in range(0, posterior.n_parameters, step):
+        some = Posterior.of_state(State(*(a[start : start + step] for a in posterior.state)))
+        try:
+            root = np.linalg.cholesky(some.precision)
+        except np.linalg.LinAlgError:
+            raise FileError("the saved precision is not positive definite") from None
+        diagonal = np.diagonal(root, axis1=1, axis2=2)
+        condition = (diagonal.max(axis=1) / diagonal.min(axis=1)) ** 2
+        slack = DRIFT + 1e-13 * posterior.dim * condition
+        product = root.transpose(0, 2, 1) @ some.covariance @ root
+        off = np.abs(product - np.eye(posterior.dim)).max(axis=(1, 2))
+        mean: Floats = np.einsum("kde,ke->kd", some.covariance, some.moment)
+        size = np.abs(some.mean).max(axis=1) + np.abs(mean).max(axis=1)
+        moved = np.abs(some.mean - mean).max(axis=1)
+        if (off > slack).any() or (moved > (DRIFT + slack) * size + 1e-300).any():
+            raise FileError("the saved covariance or mean does not follow from the saved sums")

@@ -11,7 +11,7 @@ from keyhole.errors import FileError
 from keyhole.files import Path, read_arrays, write_arrays
 
 FORMAT = "keyhole.bandit"
-VERSION = 3
+VERSION = 4
 
 
 def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -26,10 +26,10 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     header = _header(path, arrays.pop("header", None))
     if header.get("format") != FORMAT:
         raise FileError(f"{path} is an npz file, but not a saved bandit")
-    if not isinstance(header.get("version"), int) or not 1 <= header["version"] <= VERSION:
+    if header.get("version") != VERSION:
         raise FileError(
             f"{path} has format version {header.get('version')!r}, but this Keyhole reads "
-            f"1 to {VERSION}: upgrade keyhole to load a newer file"
+            f"{VERSION}: upgrade keyhole to load a newer file"
         )
     return header, arrays
 
@@ -39,7 +39,7 @@ def _header(path: Path, text: NDArray[Any] | None) -> dict[str, Any]:
         raise FileError(f"{path} is an npz file, but not a saved bandit")
     try:
         header = json.loads(str(text))
-    except json.JSONDecodeError as reason:
+    except (ValueError, RecursionError) as reason:
         raise FileError(f"{path} has a damaged header: {reason}") from None
     if not isinstance(header, dict):
         raise FileError(f"{path} is an npz file, but not a saved bandit")

@@ -38,8 +38,33 @@ def pair_covariance(pairs: Floats, total: Floats, product: Floats, j: int, k: in
 
 
 @kernel
-def fill_row(pairs: Floats, total: Floats, product: Floats, origin: Floats, row: Floats) -> None:
-    """Put the best linear prediction from the seen entries of a row in place of its NaN.
+def fill_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows: Floats) -> None:
+    """Put the best linear predictions from the seen entries of each row in place of its NaN.
+
+    Rows with the same missing entries share the one costly step, an eigendecomposition.
+    """
+    n, dim = rows.shape
+    done, same = np.zeros(n, np.bool_), np.empty(n, np.int64)
+    for t in range(n):
+        if done[t]:
+            continue
+        n_same = 0
+        for other in range(t, n):
+            alike = not done[other]
+            for j in range(dim):
+                alike = alike and np.isnan(rows[t, j]) == np.isnan(rows[other, j])
+            if alike:
+                same[n_same] = other
+                n_same += 1
+                done[other] = True
+        fill_pattern(pairs, total, product, origin, rows, same[:n_same])
+
+
+@kernel
+def fill_pattern(
+    pairs: Floats, total: Floats, product: Floats, origin: Floats, rows: Floats, same: Ints
+) -> None:
+    """Fill the rows of the places `same`, which have the same missing entries.
 
     mean_m + C_ms (C_ss + ridge I)^-1 z_s in standard units, with the means, standard deviations
     and correlations C of the sums. Of n complete rows the ridge is 1/n: a prior worth one row, of
@@ -50,11 +75,11 @@ def fill_row(pairs: Floats, total: Floats, product: Floats, origin: Floats, row:
 
     An entry of which nothing was ever seen stays NaN, and one that never varied tells nothing.
     """
-    dim = row.size
+    dim, first = rows.shape[1], same[0]
     seen, gaps = np.empty(dim, np.int64), np.empty(dim, np.int64)
     n_seen, n_gaps = 0, 0
     for j in range(dim):
-        if np.isnan(row[j]):
+        if np.isnan(rows[first, j]):
             gaps[n_gaps] = j
             n_gaps += 1
         elif pair_covariance(pairs, total, product, j, j) > 0.0:
@@ -62,36 +87,38 @@ def fill_row(pairs: Floats, total: Floats, product: Floats, origin: Floats, row:
             n_seen += 1
     if n_gaps == 0:
         return
-    scale, z = np.empty(n_seen), np.empty(n_seen)
+    scale = np.empty(n_seen)
     for a in range(n_seen):
-        j = seen[a]
-        scale[a] = np.sqrt(pair_covariance(pairs, total, product, j, j))
-        z[a] = (row[j] - origin[j] - total[j, j] / pairs[j, j]) / scale[a]
+        scale[a] = np.sqrt(pair_covariance(pairs, total, product, seen[a], seen[a]))
     weights, vectors = directions(pairs, total, product, seen[:n_seen], scale)
-    along, shared = np.zeros(n_seen), np.empty(n_seen)
-    for k in range(n_seen):
-        for a in range(n_seen):
-            along[k] += z[a] * vectors[a, k]
+    shared, cross, gain = np.empty(n_seen), np.empty(n_seen), np.empty(n_seen)
     for m in range(n_gaps):
         j = gaps[m]
         if pairs[j, j] == 0.0:
             continue
-        row[j] = origin[j] + total[j, j] / pairs[j, j]
-        variance = pair_covariance(pairs, total, product, j, j)
-        if not variance > 0.0:
-            continue
-        own = np.sqrt(variance)
+        own = np.sqrt(max(pair_covariance(pairs, total, product, j, j), 0.0))
+        explained = 0.0
         for a in range(n_seen):
-            shared[a] = pair_covariance(pairs, total, product, j, seen[a]) / (own * scale[a])
-        guess, explained = 0.0, 0.0
+            covariance = pair_covariance(pairs, total, product, j, seen[a])
+            shared[a] = covariance / (own * scale[a]) if own > 0.0 else 0.0
         for k in range(n_seen):
-            cross = 0.0
+            cross[k] = 0.0
             for a in range(n_seen):
-                cross += shared[a] * vectors[a, k]
-            guess += cross * along[k] / weights[k]
-            explained += cross * cross / weights[k]
+                cross[k] += shared[a] * vectors[a, k]
+            explained += cross[k] * cross[k] / weights[k]
         # No entry can be explained by more than all of its variance.
-        row[j] += own * guess / max(explained, 1.0)
+        factor = own / max(explained, 1.0)
+        for a in range(n_seen):
+            gain[a] = 0.0
+            for k in range(n_seen):
+                gain[a] += vectors[a, k] * cross[k] / weights[k]
+            gain[a] *= factor / scale[a]
+        for t in same:
+            guess = origin[j] + total[j, j] / pairs[j, j]
+            for a in range(n_seen):
+                i = seen[a]
+                guess += gain[a] * (rows[t, i] - origin[i] - total[i, i] / pairs[i, i])
+            rows[t, j] = guess
 
 
 @kernel
@@ -123,6 +150,18 @@ def fill_rounds(
     """Fill (T, n, d) round by round, each from all rows of the rounds before it."""
     for t in range(rounds.shape[0]):
         rows = rounds[t].copy()
-        for i in range(rounds.shape[1]):
-            fill_row(pairs, total, product, origin, rounds[t, i])
+        fill_rows(pairs, total, product, origin, rounds[t])
         add_rows(pairs, total, product, origin, rows)
+
+
+@kernel
+def push_rows(window: Floats, pushed: Ints, rows: Floats) -> None:
+    """Write rows into the ring of the last values of each entry, (size, d), skipping NaN.
+
+    pushed: (d,) how many values of each entry were ever written.
+    """
+    for t in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            if not np.isnan(rows[t, j]):
+                window[pushed[j] % window.shape[0], j] = rows[t, j]
+                pushed[j] += 1

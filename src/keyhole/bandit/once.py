@@ -1,0 +1,91 @@
+"""`Once`: the reward of a decision is learned once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from keyhole.bandit.decisions import Decisions
+from keyhole.bandit.recent import REMEMBERED, RecentIds
+from keyhole.errors import AlreadyLearned
+
+if TYPE_CHECKING:
+    from keyhole.bandit.decision import Decision
+
+# The id of one decision of a batch: that of the batch, and its place.
+MEMBER = re.compile(r"([0-9a-f]{16}-[0-9]+)\.[0-9]+")
+
+
+class Once:
+    """Which decisions a bandit has learned: by themselves, and by their ids, the last of them.
+
+    A decision object remembers who has learned it, for as long as it lives. Of those that come
+    through JSON or a pickle the ids of the last 10,000 are remembered.
+    """
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self.recent = RecentIds(ids)
+        # What a decision remembers of this bandit.
+        self._token = object()
+
+    def check(self, decision: Decision) -> None:
+        """Raise `AlreadyLearned` if this decision was."""
+        key = decision.id
+        known = key is not None and (key in self.recent or _batch_of(key) in self.recent)
+        if known or self._token in decision._learned_by:
+            raise AlreadyLearned(
+                f"the reward of decision {key or decision.arm!r} was learned already; again=True "
+                f"learns one more (the last {REMEMBERED:,} ids are remembered)"
+            )
+
+    def check_many(self, decisions: Decisions | list[Decision]) -> None:
+        """Raise `AlreadyLearned` if one of these was, or comes twice."""
+        if isinstance(decisions, Decisions):
+            if self._token in decisions._learned_by or decisions.id in self.recent:
+                raise AlreadyLearned(f"the rewards of batch {decisions.id!r} were learned already")
+            if _some_of(decisions.id) in self.recent:
+                raise AlreadyLearned(f"some rewards of batch {decisions.id!r} were learned already")
+            return
+        ids, objects = set(), set()
+        for decision in decisions:
+            self.check(decision)
+            if id(decision) in objects or decision.id in ids:
+                raise AlreadyLearned(f"decision {decision.id!r} comes twice")
+            objects.add(id(decision))
+            if decision.id is not None:
+                ids.add(decision.id)
+
+    def add(self, decision: Decision) -> None:
+        """Remember that this decision was learned."""
+        if self._token not in decision._learned_by:
+            decision._learned_by = (*decision._learned_by, self._token)
+        key = decision.id
+        if key is not None:
+            self.recent.add(key)
+            if batch := _batch_of(key):
+                self.recent.add(_some_of(batch))
+
+    def add_many(self, decisions: Decisions | list[Decision]) -> None:
+        """Remember that these were learned."""
+        if isinstance(decisions, Decisions):
+            decisions._learned_by = (*decisions._learned_by, self._token)
+            self.recent.add(decisions.id)
+            return
+        for decision in decisions:
+            self.add(decision)
+
+    def merge(self, other: Once) -> None:
+        """Remember what another bandit has learned as well."""
+        self.recent.update(other.recent.listed())
+
+
+def _batch_of(key: str) -> str:
+    """Return the id of the batch that a decision belongs to; empty if it belongs to none."""
+    match = MEMBER.fullmatch(key) if "." in key else None
+    return "" if match is None else match[1]
+
+
+def _some_of(batch: str) -> str:
+    """Return what is remembered where some decisions of a batch were learned one by one."""
+    return f"{batch}.*"

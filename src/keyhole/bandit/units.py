@@ -1,0 +1,144 @@
+"""Units of features: from the last values of each, so that a single one cannot spoil them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole import kernels
+from keyhole.kernels import Floats, Ints
+
+# A feature has a unit once it was seen so many times: its scale is then known to about a fifth.
+SETTLED = 32
+# As many of the last values of each feature are kept, and units are computed from them.
+WINDOW = 64
+# The interquartile range of a normal feature is as many of its standard deviations.
+NORMAL_RANGE = 1.349
+# A feature that varies by less than this share of its size does not vary, but for rounding.
+NEGLIGIBLE = 1e-12
+# A unit below this is none: numbers up to `checks.LARGEST` in it would overflow.
+SMALLEST = 1e-50
+# Units are replaced where those of the last values differ by more than this factor.
+FACTOR = 3.0
+
+
+class Units(NamedTuple):
+    """The middle of each feature and the length of its unit, which is 0 while it is not known."""
+
+    middle: Floats  # (d,)
+    scale: Floats  # (d,)
+
+    @classmethod
+    def unknown(cls, dim: int) -> Units:
+        """Return units of which none is known."""
+        return cls(np.zeros(dim), np.zeros(dim))
+
+    @property
+    def known(self) -> Any:
+        """Which features have a unit."""
+        return self.scale > 0.0
+
+    def transform(self, rows: Floats, *, centred: bool, limit: float) -> Floats:
+        """Return rows in these units; of a feature without one 0, and NaN where a row has it.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (..., d)
+            Features in their own units.
+        centred : bool
+            Count from the middle rather than from 0.
+        limit : float
+            Values further than so many units from the middle are moved to that limit.
+        """
+        reach = limit * self.scale
+        near = np.clip(rows, self.middle - reach, self.middle + reach)
+        room = np.zeros(np.broadcast_shapes(rows.shape, self.scale.shape))
+        np.divide(near - self.middle if centred else near, self.scale, out=room, where=self.known)
+        room[np.isnan(rows)] = np.nan
+        return room
+
+    def due(self, seen: Floats) -> Any:
+        """Return which features get a unit now, by how often they were seen.
+
+        With the first of them all that were seen half as often get theirs, so that rewards that
+        waited for it are not learned without them.
+        """
+        enough = seen >= SETTLED
+        if enough.any() and not self.known.any():
+            enough = seen >= SETTLED / 2
+        return enough & ~self.known
+
+    def replaced(self, other: Units, where: Any) -> Units:
+        """Return these units, but another's of some features."""
+        return Units(*(np.where(where, new, old) for new, old in zip(other, self, strict=True)))
+
+    def differ(self, other: Units) -> Any:
+        """Return which features have units here and there that are far apart."""
+        both = self.known & other.known
+        ratio = np.divide(other.scale, self.scale, out=np.ones(len(self.scale)), where=both)
+        moved = np.abs(other.middle - self.middle) > FACTOR * np.maximum(self.scale, other.scale)
+        return both & ((ratio > FACTOR) | (ratio < 1.0 / FACTOR) | moved)
+
+
+class Window(NamedTuple):
+    """The last values of each feature."""
+
+    values: Floats  # (WINDOW, d)
+    pushed: Ints  # (d,)  how many were ever written
+
+    @classmethod
+    def empty(cls, dim: int) -> Window:
+        """Return a window that has seen nothing."""
+        return cls(np.zeros((WINDOW, dim)), np.zeros(dim, dtype=np.int64))
+
+    def push(self, rows: Floats) -> None:
+        """Add rows, (n, d), NaN where an entry is not seen."""
+        kernels.push_rows(self.values, self.pushed, rows)
+
+    def units(self, wanted: Any) -> Units:
+        """Return the units of the wanted features by their last values; of the others none."""
+        units = Units.unknown(len(self.pushed))
+        for j in np.flatnonzero(wanted & self.values.any(axis=0)):
+            kept = self.values[: min(self.pushed[j], WINDOW), j]
+            units.middle[j], units.scale[j] = robust_unit(kept)
+        return units
+
+    def merge(self, other: Window) -> None:
+        """Add the other's values of each feature; of too many, the last of both are kept."""
+        for j in range(len(self.pushed)):
+            mine, theirs = self._last(j), other._last(j)
+            room = max(WINDOW // 2, WINDOW - len(theirs))
+            both = np.concatenate([mine[-room:], theirs[-max(WINDOW // 2, WINDOW - len(mine)) :]])
+            self.values[: len(both), j], self.pushed[j] = both, len(both)
+
+    def _last(self, j: int) -> Floats:
+        """Return the kept values of a feature, the oldest first."""
+        n = int(self.pushed[j])
+        column = self.values[: min(n, WINDOW), j]
+        return np.roll(column, -(n % WINDOW)) if n > WINDOW else column.copy()
+
+    def copy(self) -> Window:
+        """Return an independent copy."""
+        return Window(self.values.copy(), self.pushed.copy())
+
+
+def robust_unit(values: Floats) -> tuple[float, float]:
+    """Return the median and a unit by the interquartile range; a unit of 0 if there is none.
+
+    Where half of the values are equal, as those of an indicator are, the unit is the median
+    distance of the others from them. A feature that never varied has its size for a unit.
+
+    >>> robust_unit(np.array([0.0, 1.0, 2.0, 3.0, 1e9]))
+    (2.0, 1.4825796886582654)
+    >>> robust_unit(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 5.0]))
+    (0.0, 5.0)
+    """
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    scale = (high - low) / NORMAL_RANGE
+    smallest = NEGLIGIBLE * abs(middle)
+    if scale <= smallest:
+        apart = np.abs(values - middle)
+        apart = apart[apart > smallest]
+        scale = np.median(apart) if apart.size else abs(middle)
+    return float(middle), float(scale) if scale >= SMALLEST else 0.0
