@@ -151,8 +151,8 @@ class Posterior:
             width[:, k] = np.einsum("nd,nd->n", rows @ covariance[i], rows)
         return mean, np.sqrt(np.maximum(width, 0.0))
 
-    def least_squares(self, steps: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Return estimates of steps @ eta without the prior, which pulls those of few rewards.
+    def least_squares(self, steps: Floats) -> tuple[Floats, Floats]:
+        """Return estimates of steps @ eta without the prior, which pulls them towards zero.
 
         Parameters
         ----------
@@ -161,26 +161,27 @@ class Posterior:
 
         Returns
         -------
-        estimate, variance : ndarray of shape (n_parameters, m)
-            By least squares, up to the noise's variance; the posterior's where that is not
-            determined.
-        determined : ndarray of bool of shape (n_parameters, m)
-            Whether the rewards alone determine the combination.
+        estimate : ndarray of shape (n_parameters, m)
+            By least squares; in directions that were not seen the posterior's.
+        error : ndarray of shape (n_parameters, m)
+            Standard errors; infinite where the rewards alone do not determine the combination.
         """
-        estimate, variance = np.empty((2, self.n_parameters, len(steps)))
-        determined = np.zeros(estimate.shape, dtype=bool)
+        estimate, error = np.empty((2, self.n_parameters, len(steps)))
         for i, precision in enumerate(self.precision):
             values, vectors = np.linalg.eigh(precision)
-            # Of the sums without the prior; directions that were hardly seen are not determined.
-            data = values - self.prior_precision
+            data = values - self.prior_precision  # the eigenvalues of sum y y'
             seen = data > UNSEEN * values.max()
-            along = steps @ vectors
             gain = np.where(seen, 1.0 / np.where(seen, data, 1.0), 1.0 / values)
-            estimate[i] = along @ (gain * (vectors.T @ self.state.moment[i]))
-            variance[i] = along**2 @ gain
-            unseen = (along[:, ~seen] ** 2).sum(axis=1)
-            determined[i] = unseen <= UNSEEN * (along**2).sum(axis=1)
-        return estimate, variance, determined
+            moment, along = vectors.T @ self.state.moment[i], steps @ vectors
+            estimate[i] = along @ (gain * moment)
+            # The residual sum of squares is smaller than with the prior by b'(P b - estimate).
+            rest = self.state.residual[i] - ((gain - 1.0 / values) * moment**2).sum()
+            freedom = self.state.n[i] - seen.sum()
+            noise = max(rest, 0.0) / max(freedom, 1.0)
+            error[i] = np.sqrt(noise * (along**2 @ gain))
+            unseen = (along[:, ~seen] ** 2).sum(axis=1) > UNSEEN * (along**2).sum(axis=1)
+            error[i, unseen | (freedom <= 0)] = np.inf
+        return estimate, error
 
     def learn(self, parameter: int, y: Floats, reward: float) -> None:
         """Learn that `parameter` gave `reward` at observation y."""

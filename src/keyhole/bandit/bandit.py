@@ -72,8 +72,8 @@ class Bandit:
         of all observations before, in place of NaN, None and masked entries. Without it they are
         an error.
     clip : float or None, default 10
-        With `standardize`, take a value further than so many units from its feature's middle as
-        that far, with a warning. None takes values as they are.
+        With `standardize`, take a feature or a reward further than so many units from its middle
+        as that far, with a warning. None takes all as they are.
 
     Examples
     --------

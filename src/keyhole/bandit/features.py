@@ -16,7 +16,8 @@ from keyhole.moments import Moments
 
 # With a constant, rewards are counted from the median of the first so many.
 REWARDS = 8
-# Values further from a feature's middle than so many units are taken as that far.
+# Values further from a feature's middle than so many units are taken as that far, and so are
+# rewards further from theirs.
 CLIP = 10.0
 # Units and early predictions are looked at again when features were seen 4, 16 and 64 times as
 # often as when units were settled: each time everything is known twice as well as the time before.
@@ -27,8 +28,8 @@ class Effects(NamedTuple):
     """What an arm's reward is made of: the constant, if there is one, then a number a feature.
 
     estimate: what one more of the feature adds, in its own units, by least squares. error: its
-    standard error, at the noise learned from the rewards; infinite while the rewards do not
-    determine it, and the estimate is then the posterior's mean.
+    standard error; infinite while the rewards do not determine it, and the estimate is then the
+    posterior's mean.
     """
 
     estimate: Floats
@@ -53,7 +54,8 @@ class Features:
     missing : "predict" or None
         Put the best linear prediction from the entries that are there in place of NaN.
     clip : float or None
-        With `standardize`, take values further than so many units from the middle as that far.
+        With `standardize`, take features and rewards further than so many units from their middle
+        as that far.
     """
 
     def __init__(
@@ -79,6 +81,9 @@ class Features:
         self.moments = Moments.empty(dim)
         self.window = Window.empty(dim if self.standardize else 0)
         self.units: Units | None = None
+        # The same of rewards, as of one more feature.
+        self.reward_window = Window.empty(1 if self.standardize else 0)
+        self.reward_unit = Units.unknown(len(self.reward_window.pushed))
         # What rewards are counted from; None until that is settled.
         self.zero: float | None = None if self.intercept else 0.0
 
@@ -116,6 +121,26 @@ class Features:
     def seen(self) -> float:
         """How often the feature that was seen most was seen."""
         return float(self.moments.seen.max()) if self.watches else 0.0
+
+    def limited(self, rewards: Floats) -> Floats:
+        """Return rewards, those far from all before as far as the limit, with a warning."""
+        if self.clip is None or not self.reward_unit.known.any():
+            return rewards
+        middle, scale = self.reward_unit.middle[0], self.reward_unit.scale[0]
+        limited: Floats = np.clip(rewards, middle - self.clip * scale, middle + self.clip * scale)
+        if (limited != rewards).any():
+            _warn_of_far("reward", rewards[limited != rewards][0], middle, scale, self.clip)
+        return limited
+
+    def see_rewards(self, rewards: Floats) -> None:
+        """Add rewards; their unit follows from the last of them each time their number doubles."""
+        if not self.standardize:
+            return
+        before = int(self.reward_window.pushed[0])
+        self.reward_window.push(rewards[:, None])
+        after = int(self.reward_window.pushed[0])
+        if after >= REWARDS and (before < REWARDS or before.bit_length() < after.bit_length()):
+            self.reward_unit = self.reward_window.units(np.ones(1, dtype=bool))
 
     def settle_zero(self, rewards: list[float]) -> None:
         """Count rewards from the median of those that wait, if they are enough."""
@@ -188,12 +213,7 @@ class Features:
             *place, j = np.argwhere(far)[0].tolist()
             name = f"feature {j}" if names is None else f"feature {names[j]!r}"
             middle, scale = self.units.middle[j], self.units.scale[j]
-            warnings.warn(
-                f"{name} is {rows[(*place, j)]:g}, and usually {middle:g} give or take {scale:g}: "
-                f"it is taken as {limit:g} of these units (clip={self.clip})",
-                KeyholeWarning,
-                stacklevel=4,
-            )
+            _warn_of_far(name, rows[(*place, j)], middle, scale, limit)
 
     # -- converting -------------------------------------------------------------------------------
 
@@ -220,6 +240,12 @@ class Features:
             return
         self.units = other.units.replaced(self.units, self.units.known)
 
+    def merge_rewards(self, other: Features) -> None:
+        """Add what another has seen of rewards."""
+        self.reward_window.merge(other.reward_window)
+        if not self.reward_unit.known.any():
+            self.reward_unit = other.reward_unit
+
     def with_units(self, units: Units) -> Features:
         """Return a copy in other units."""
         twin = self.copy()
@@ -245,4 +271,14 @@ class Features:
         twin = Features(self.dim, **self.options)
         twin.moments, twin.window = self.moments.copy(), self.window.copy()
         twin.units, twin.zero = self.units, self.zero
+        twin.reward_window, twin.reward_unit = self.reward_window.copy(), self.reward_unit
         return twin
+
+
+def _warn_of_far(name: str, value: float, middle: float, scale: float, limit: float) -> None:
+    warnings.warn(
+        f"{name} is {value:g}, and usually {middle:g} give or take {scale:g}: it is taken as "
+        f"{limit:g} of these units away (clip=None takes values as they are)",
+        KeyholeWarning,
+        stacklevel=5,
+    )

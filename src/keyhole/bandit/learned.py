@@ -86,9 +86,8 @@ class Learned:
     def effects(self) -> dict[Arm, Effects]:
         """What each arm's reward is made of, in the features' own units."""
         steps = self.features.steps()
-        estimate, variance, determined = self.posterior.least_squares(steps)
-        error = np.sqrt(variance) * self.posterior.noise_scale()[:, None]
-        error[~(determined & steps.any(axis=1) & self.features.is_settled)] = np.inf
+        estimate, error = self.posterior.least_squares(steps)
+        error[:, ~(steps.any(axis=1) & self.features.is_settled)] = np.inf
         if self.features.intercept:
             estimate[:, 0] += self.features.offset
         owner = self.arms.owner.tolist()
@@ -115,9 +114,10 @@ class Learned:
         """
         parameters = np.array([self.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if self.features.is_settled:
-            design = self.features.design(y)
-            self.posterior.learn_rows(parameters, design, rewards - self.features.offset)
-            self.note(arms, raw, design, rewards.tolist())
+            design, given = self.features.design(y), self.features.limited(rewards)
+            self.posterior.learn_rows(parameters, design, given - self.features.offset)
+            self.features.see_rewards(rewards)
+            self.note(arms, raw, design, given.tolist())
         else:
             before = len(self.waiting)
             self.waiting += map(Waiting, arms, raw.copy(), rewards.tolist())
@@ -150,12 +150,14 @@ class Learned:
         if not self.waiting or not self.features.is_settled:
             return
         # A copy learns, so that whatever happens nothing is lost or half learned.
-        posterior = self.posterior.copy()
-        design = _teach(posterior, self.arms, self.features, self.waiting)
-        waiting, self.waiting, self.posterior = self.waiting, [], posterior
-        arms, raw, rewards = zip(*waiting, strict=True)
-        self.note(arms, np.array(raw), design, rewards)
-        self.features.warn_of_clipped(np.array(raw), None)
+        posterior, features = self.posterior.copy(), self.features.copy()
+        features.see_rewards(np.array([one.reward for one in self.waiting]))
+        design, given = _teach(posterior, self.arms, features, self.waiting)
+        waiting, self.waiting = self.waiting, []
+        self.posterior, self.features = posterior, features
+        raw = np.array([one.observation for one in waiting])
+        self.note([one.arm for one in waiting], raw, design, given.tolist())
+        features.warn_of_clipped(raw, None)
 
     def _look_again(self) -> None:
         """Predict early missing entries anew, and replace units that turned out far from right."""
@@ -225,6 +227,7 @@ class Learned:
         known = Moments.empty(features.dim) if base is None else base.features.moments
         features.moments.merge(other.features.moments, known)
         features.window.merge(other.features.window)
+        features.merge_rewards(other.features)
         waiting: list[Waiting] = []
         provisional: list[Provisional] = []
         if features.is_settled:
@@ -298,13 +301,13 @@ class Learned:
 
 def _teach(
     posterior: Posterior, arms: Arms, features: Features, rewards: Sequence[Waiting]
-) -> Floats:
-    """Have a posterior of these units learn rewards that were waiting, and return their design."""
+) -> tuple[Floats, Floats]:
+    """Have a posterior learn rewards that were waiting; return their design, and what counted."""
     if not rewards:
-        return np.empty((0, features.width))
+        return np.empty((0, features.width)), np.empty(0)
     owner = np.array([arms.parameter(one.arm) for one in rewards], dtype=np.int64)
     rows = features.filled(np.array([one.observation for one in rewards]))
     design = features.design(rows)
-    given = np.array([one.reward for one in rewards])
+    given = features.limited(np.array([one.reward for one in rewards]))
     posterior.learn_rows(owner, design, given - features.offset)
-    return design
+    return design, given

@@ -2,7 +2,8 @@
 
 The header is JSON: policy, arms, options, random stream, and what is not an array. The arrays are
 those of the posterior's state by name, and with the prefixes seen_ (moments of observations),
-window_ and units_ (units of features), waiting_ and provisional_ (rewards), those of the rest.
+window_ and units_ (units of features), reward_window_ and reward_unit_ (of rewards), waiting_ and
+provisional_ (rewards that wait, or were learned by early predictions), those of the rest.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def recorded(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if not features.is_plain:
         arrays |= _prefixed("seen", features.moments)
         arrays |= _prefixed("window", features.window)
+        arrays |= _prefixed("reward_window", features.reward_window)
+        arrays |= _prefixed("reward_unit", features.reward_unit)
         arrays |= {} if features.units is None else _prefixed("units", features.units)
         arrays |= _columns("waiting", learned.waiting, Waiting)
         arrays |= _columns("provisional", learned.provisional, Provisional)
@@ -206,11 +209,14 @@ def _features(header: Mapping[str, Any], arrays: Arrays) -> Features:
     if (features.moments.pairs < 0).any():
         raise FileError("the saved counts of observations must not be negative")
     features.window = Window(**_like_those_of(features.window, "window", arrays))
-    if (features.window.pushed < 0).any():
+    rewards = _like_those_of(features.reward_window, "reward_window", arrays)
+    features.reward_window = Window(**rewards)
+    features.reward_unit = Units(**_like_those_of(features.reward_unit, "reward_unit", arrays))
+    if min(w.pushed.min(initial=0) for w in (features.window, features.reward_window)) < 0:
         raise FileError("the saved counts of a window must not be negative")
     if "units_scale" in arrays:
         features.units = Units(**_like_those_of(Units.unknown(features.dim), "units", arrays))
-        if (features.units.scale < 0).any():
+        if (features.units.scale < 0).any() or (features.reward_unit.scale < 0).any():
             raise FileError("the saved units must not be negative")
     elif features.standardize and learned:
         raise FileError("the saved bandit has learned in units that are not there")

@@ -1,0 +1,251 @@
+"""Units of features: from quartiles, so that single values cannot spoil them, and replaced."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import keyhole as kh
+from keyhole.bandit.features import LOOKS, REWARDS
+from keyhole.bandit.units import SETTLED, WINDOW, Window, robust_unit
+
+
+def made(dim: int = 2, arms: int = 2, **options: Any) -> kh.Bandit:
+    policy = kh.ThompsonSampling(v=1.0)
+    return kh.Bandit(policy, arms=arms, dim=dim, seed=7, **{"standardize": True, **options})
+
+
+def is_finite(bandit: kh.Bandit) -> bool:
+    return all(np.isfinite(array).all() for array in bandit.posterior.state)
+
+
+def test_quartiles_by_hand() -> None:
+    assert robust_unit(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == (3.0, 2.0 / 1.349)
+    assert robust_unit(np.array([7.0, 7.0, 7.0])) == (7.0, 7.0)  # never varied: its size
+    assert robust_unit(np.zeros(5)) == (0.0, 0.0)
+    assert robust_unit(np.array([0.0] * 9 + [1.0])) == (0.0, 1.0)  # an indicator: its step
+
+
+def test_the_unit_of_a_normal_feature_is_its_standard_deviation() -> None:
+    """The interquartile range of n values over 1.349 has a standard error of 1.17 / sqrt(n)."""
+    values = np.random.default_rng(1).normal(5.0, 3.0, size=40_000)
+    middle, scale = robust_unit(values)
+    assert scale == pytest.approx(3.0, abs=4 * 3.0 * 1.17 / 200)
+    assert middle == pytest.approx(5.0, abs=4 * 3.0 * 1.25 / 200)
+
+
+def test_a_window_keeps_the_last_values_that_were_seen() -> None:
+    window = Window.empty(2)
+    rows = np.column_stack([np.arange(200.0), np.where(np.arange(200) % 2, np.nan, np.arange(200))])
+    window.push(rows[:77])
+    window.push(rows[77:])
+    assert sorted(window.values[:, 0]) == list(range(200 - WINDOW, 200))
+    assert sorted(window.values[:, 1]) == list(range(200 - 2 * WINDOW, 200, 2))
+    other = Window.empty(2)
+    other.push(np.full((10, 2), -1.0))
+    other.merge(window)
+    assert sorted(other._last(0))[:10] == [-1.0] * 10
+    assert other._last(0)[-1] == 199.0
+
+
+OUTLIER = 1e6
+
+
+@pytest.mark.parametrize("where", ["a feature", "a reward"])
+def test_one_outlier_at_the_start_does_not_ruin_a_bandit(where: str) -> None:
+    """Regret was 1,586 and 3,912 in place of 38 and 118: here it is about what it is without."""
+
+    def regret(spoiled: bool) -> float:
+        bandit = made(dim=2, intercept=True)
+        rng, lost = np.random.default_rng(3), 0.0
+        for t in range(1500):
+            y = rng.standard_normal(2)
+            values = y @ np.array([[1.0, -1.0], [-1.0, 1.0]]) + 3.0
+            shown = y + [OUTLIER, 0.0] if spoiled and t == 5 and where == "a feature" else y
+            decision = bandit.choose(shown)
+            reward = values[int(decision.arm)] + 0.5 * rng.standard_normal()
+            if spoiled and t == 5 and where == "a reward":
+                reward += 1e3
+            bandit.learn(decision, float(reward))
+            lost += values.max() - values[int(decision.arm)]
+        return lost
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kh.KeyholeWarning)
+        spoiled = regret(spoiled=True)
+    usual = regret(spoiled=False)
+    at_random = 1500 * 2.0 / np.sqrt(np.pi)  # E|values[0] - values[1]| / 2
+    assert spoiled < usual + 0.1 * at_random
+
+
+def test_a_clipped_value_is_named() -> None:
+    bandit = made()
+    rng = np.random.default_rng(1)
+    bandit.observe(pd.DataFrame(rng.standard_normal((SETTLED, 2)), columns=["age", "basket"]))
+    with pytest.warns(kh.KeyholeWarning, match=r"feature 'basket' is 1e\+06, and usually"):
+        bandit.choose(np.array([0.0, OUTLIER]))
+    with pytest.warns(kh.KeyholeWarning, match="clip=None"):
+        bandit.choose(np.array([0.0, OUTLIER]))
+    bandit.choose(np.array([0.0, 3.0]))  # within reach: no warning
+
+
+def test_clipping_is_at_so_many_units_from_the_middle() -> None:
+    for intercept in (False, True):
+        bandit = made(dim=1, clip=4.0, intercept=intercept)
+        values = 1000.0 + np.random.default_rng(1).standard_normal((SETTLED, 1))
+        bandit.observe(values)
+        middle, scale = robust_unit(values[:, 0])
+        design = bandit._features.design(np.array([[middle + 4 * scale], [middle + 9 * scale]]))
+        far = bandit._features.design(np.array([[-1e30]]))
+        assert design[0] == pytest.approx(design[1])
+        expected = -4.0 if intercept else middle / scale - 4.0
+        assert far[0, -1] == pytest.approx(expected)
+    as_it_is = made(dim=1, clip=None)
+    as_it_is.observe(values)
+    assert as_it_is._features.design(np.array([[5e3]]))[0, 0] == pytest.approx(5e3 / scale)
+    for wrong in ({"clip": 0.5}, {"clip": "x"}, {"clip": 5.0, "standardize": False}):
+        with pytest.raises(kh.InvalidValue, match="clip"):
+            made(**wrong)
+
+
+@pytest.mark.parametrize("clip", [10.0, None])
+def test_tiny_numbers_at_the_start_are_no_units(clip: float | None) -> None:
+    """First values near 1e-160, an underflowed likelihood, and later ones near 1: all was NaN."""
+    bandit, rng = made(clip=clip), np.random.default_rng(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kh.KeyholeWarning)
+        for t in range(400):
+            size = 1e-160 if t < SETTLED else 1.0
+            bandit.learn(bandit.choose(size * rng.standard_normal(2)), float(rng.standard_normal()))
+    assert is_finite(bandit)
+    units = bandit._features.units
+    assert units is not None
+    assert np.allclose(np.log10(units.scale), 0.0, atol=0.4)
+    assert sum(bandit.counts.values()) == 400
+
+
+def test_units_that_turn_out_wrong_are_replaced_exactly() -> None:
+    """As if all had been learned in the later units: the sums are converted."""
+    bandit, rng = made(clip=None, intercept=True), np.random.default_rng(4)
+    rows, rewards, arms = [], [], []
+    for t in range(LOOKS[0] + 10):
+        y = rng.standard_normal(2) * (1.0 if t < SETTLED else 100.0) + 5.0
+        decision = bandit.choose(y)
+        rewards.append(float(rng.standard_normal()))
+        bandit.learn(decision, rewards[-1])
+        rows.append(y)
+        arms.append(int(decision.arm))
+        if t == LOOKS[0] - 2:
+            early = bandit._features.units
+    units = bandit._features.units
+    assert units is not None
+    assert early is not None
+    assert (units.scale > 30 * early.scale).all()
+    x = np.column_stack([np.ones(len(rows)), (np.array(rows) - units.middle) / units.scale])
+    zero = np.median(rewards[:REWARDS])
+    for arm in range(2):
+        own = np.array(arms) == arm
+        precision = np.eye(3) + x[own].T @ x[own]
+        np.testing.assert_allclose(bandit.posterior.precision[arm], precision, rtol=1e-9, atol=1e-9)
+        moment = x[own].T @ (np.array(rewards)[own] - zero)
+        np.testing.assert_allclose(bandit.posterior.moment[arm], moment, atol=1e-8)
+
+
+def test_a_learner_in_another_process_settles_units_too() -> None:
+    """One server chooses, another learns: the observations of its decisions count as seen."""
+    chooses, learns = made(), made()
+    rng = np.random.default_rng(5)
+    for _ in range(SETTLED + 5):
+        decision = chooses.choose(rng.standard_normal(2))
+        learns.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
+    assert sum(learns.counts.values()) == SETTLED + 5
+    assert sum(learns.waiting.values()) == 0
+    np.testing.assert_array_equal(learns._features.moments.pairs, chooses._features.moments.pairs)
+
+
+def test_what_was_predicted_elsewhere_is_not_taken_for_seen() -> None:
+    chooses, learns = (made(standardize=False, missing="predict") for _ in range(2))
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        y = np.where(rng.random(2) < 0.3, np.nan, rng.standard_normal(2))
+        decision = chooses.choose(y)
+        learns.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
+    for mine, theirs in zip(learns._features.moments, chooses._features.moments, strict=True):
+        np.testing.assert_allclose(mine, theirs)
+
+
+def test_an_observation_counts_once() -> None:
+    bandit = made()
+    for k in range(10):
+        decision = bandit.choose([float(k), 1.0])
+        bandit.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
+    assert bandit._features.moments.seen.max() == 10
+
+
+def test_rewards_that_wait_for_long_are_told() -> None:
+    bandit = made(dim=1, missing="predict")
+    with pytest.warns(kh.KeyholeWarning, match="100 rewards wait and are not learned: units are"):
+        for _ in range(100):
+            bandit.learn(bandit.choose([None]), 1.0)
+    assert sum(bandit.waiting.values()) == 100
+    assert "0 rewards learned, 100 waiting" in repr(bandit)
+
+
+def test_a_bad_batch_leaves_what_waits_alone() -> None:
+    """A wrong number of features, a missing entry, or extreme rewards: refused at the door."""
+    bandit = made(intercept=True)
+    for k in range(5):
+        bandit.learn(bandit.choose([float(k), 1.0]), 1.0)
+    wider = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=2, dim=1, seed=1).choose_many(
+        np.ones((4, 1))
+    )
+    gaps = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=2, dim=2, seed=1, missing="predict")
+    with pytest.raises(kh.InvalidValue, match="shape"):
+        bandit.learn_many(wider, np.ones(4))
+    never_seen = gaps.choose_many([[1.0, np.nan]] * 4)
+    with pytest.raises(kh.InvalidValue, match="missing"):
+        bandit.learn_many(never_seen, np.ones(4))
+    assert sum(bandit.waiting.values()) == 5
+    for reward in (1e50, -1e50) * 20:
+        bandit.learn(bandit.choose(np.random.default_rng(1).standard_normal(2)), reward)
+    assert sum(bandit.counts.values()) == 45
+    assert is_finite(bandit)
+
+
+def test_a_batch_of_one_feature_is_not_spread_over_all() -> None:
+    bandit = made()
+    bandit.observe(np.random.default_rng(1).standard_normal((SETTLED, 2)))
+    narrow = made(dim=1, standardize=False).choose_many(np.ones((4, 1)))
+    with pytest.raises(kh.InvalidValue, match=r"\(4, 1\), not \(4, 2\)"):
+        bandit.learn_many(narrow, np.ones(4))
+
+
+def test_an_entry_never_seen_does_not_reach_a_plain_bandit() -> None:
+    """It made that arm NaN for ever."""
+    gaps = made(standardize=False, missing="predict")
+    decision = gaps.choose([1.0, np.nan])
+    assert decision.has_missing
+    plain = made(standardize=False)
+    for given in (decision, kh.Decision.from_dict(decision.to_dict())):
+        with pytest.raises(kh.InvalidValue, match="missing"):
+            plain.learn(given, 1.0)
+    assert is_finite(plain)
+
+
+def test_columns_in_another_order_are_refused() -> None:
+    frame = pd.DataFrame({"age": [41.0, 20.0], "basket": [1.0, 2.0]})
+    bandit = made(standardize=False)
+    bandit.learn(bandit.choose(frame.iloc[0]), 1.0)
+    bandit.choose(frame)
+    bandit.choose([1.0, 2.0])  # without names: by position
+    swapped = frame[["basket", "age"]]
+    other = frame.rename(columns={"age": "size"})
+    for call in (bandit.choose, bandit.choose_many, bandit.observe, bandit.choice_probabilities):
+        with pytest.raises(kh.InvalidValue, match=r"give frame\[\['age', 'basket'\]\]"):
+            call(swapped)
+        with pytest.raises(kh.InvalidValue, match="columns are size, basket"):
+            call(other)
+    with pytest.raises(kh.InvalidValue, match="columns"):
+        bandit.choose(swapped.iloc[0])
