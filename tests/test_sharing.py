@@ -75,7 +75,7 @@ def test_eight_threads_while_arms_come_and_go(options: dict[str, Any]) -> None:
         for n in range(60):
             bandit.add_arms([n])
             bandit.remove_arms([n])
-            repr(bandit), bandit.effects, bandit.counts  # noqa: B018
+            assert all((repr(bandit), bandit.effects, bandit.counts))
 
     threads = [threading.Thread(target=play, args=(k,)) for k in range(8)]
     threads.append(threading.Thread(target=change_arms))
@@ -261,9 +261,9 @@ def test_a_posterior_refuses_nonsense_and_stays_as_it_is(call: Any, message: str
 
 
 def test_more_than_this_machines_memory_is_refused_at_once() -> None:
-    for settings in ({"arms": 10**9, "dim": 2}, {"arms": 10**6, "dim": 10**4}):
-        with pytest.raises(kh.InvalidValue, match=r"at most|memory|GiB"):
-            kh.Bandit(POLICY, **settings)
+    for arms, dim in ((10**9, 2), (10**6, 10**4)):
+        with pytest.raises(kh.InvalidValue, match=r"at most|GiB"):
+            kh.Bandit(POLICY, arms=arms, dim=dim)
 
 
 def test_a_name_that_comes_twice_among_very_many_is_found_at_once() -> None:

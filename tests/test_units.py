@@ -63,7 +63,8 @@ def test_one_outlier_at_the_start_does_not_ruin_a_bandit(where: str) -> None:
         for t in range(1500):
             y = rng.standard_normal(2)
             values = y @ np.array([[1.0, -1.0], [-1.0, 1.0]]) + 3.0
-            shown = y + [OUTLIER, 0.0] if spoiled and t == 5 and where == "a feature" else y
+            shown = y.copy()
+            shown[0] += OUTLIER if spoiled and t == 5 and where == "a feature" else 0.0
             decision = bandit.choose(shown)
             reward = values[int(decision.arm)] + 0.5 * rng.standard_normal()
             if spoiled and t == 5 and where == "a reward":
@@ -186,9 +187,11 @@ def test_an_observation_counts_once() -> None:
 
 def test_rewards_that_wait_for_long_are_told() -> None:
     bandit = made(dim=1, missing="predict")
+    for _ in range(99):
+        bandit.learn(bandit.choose([np.nan]), 1.0)
+    last = bandit.choose([np.nan])
     with pytest.warns(kh.KeyholeWarning, match="100 rewards wait and are not learned: units are"):
-        for _ in range(100):
-            bandit.learn(bandit.choose([None]), 1.0)
+        bandit.learn(last, 1.0)
     assert sum(bandit.waiting.values()) == 100
     assert "0 rewards learned, 100 waiting" in repr(bandit)
 

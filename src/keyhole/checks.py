@@ -48,6 +48,8 @@ def with_missing(name: str, value: ArrayLike) -> NDArray[np.float64]:
     value : array_like
         Real numbers of any shape, with missing entries.
     """
+    if type(value) is np.ndarray and value.dtype == np.float64 and _is_usable(value):
+        return value.copy()
     if np.ma.isMaskedArray(value):
         masked: Any = value
         hidden = np.ma.getmaskarray(masked)
@@ -65,6 +67,10 @@ def with_missing(name: str, value: ArrayLike) -> NDArray[np.float64]:
     numbers = floats(name, np.where(hidden, 0, given))
     numbers[hidden] = np.nan
     return numbers
+
+
+def _is_usable(array: NDArray[np.float64]) -> bool:
+    return bool((np.abs(array) <= LARGEST).all())
 
 
 def _regular(name: str, value: Any) -> NDArray[Any]:

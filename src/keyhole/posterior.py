@@ -209,7 +209,8 @@ class Posterior:
 
     def learn_rows(self, owner: Ints, y: Floats, rewards: Floats) -> None:
         """Learn many rewards as `learn_many` does, of arrays that were checked."""
-        if owner.size == 0:
+        if owner.size <= 1:
+            kernels.absorb_many(self.state, owner, y, rewards)
             return
         order = np.argsort(owner, kind="stable")
         first = np.flatnonzero(np.diff(owner[order], prepend=-1))

@@ -36,6 +36,11 @@ class Arms:
         self.owner: Ints = np.array(own if owner is None else owner, dtype=np.int64)
         self._parameters: dict[Arm, int] = dict(zip(self.names, self.owner.tolist(), strict=True))
 
+    @property
+    def n_parameters(self) -> int:
+        """How many parameters there are."""
+        return 1 if self.shared else len(self.names)
+
     def __contains__(self, name: object) -> bool:
         return name in self._parameters
 

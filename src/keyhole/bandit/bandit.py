@@ -36,7 +36,7 @@ FEW = 64
 Last: TypeAlias = tuple[Decision, State, float, int]
 
 
-class Bandit:
+class Bandit(sharing.Shared):
     """Choose among named arms from what is seen of them, and learn from the rewards.
 
     A bandit may be shared between threads: each call is done as a whole before the next. A forked
@@ -112,7 +112,13 @@ class Bandit:
             missing=missing,
             clip=clip,
         )
-        learned = Learned(Arms(names, shared=shared), features, policy.prior_precision)
+        known = Arms(names, shared=shared)
+        posterior = Posterior(
+            n_parameters=known.n_parameters,
+            dim=features.width,
+            prior_precision=policy.prior_precision,
+        )
+        learned = Learned(known, features, posterior)
         random = np.random.Generator(np.random.PCG64(seeds.root(seed)))
         self._set(policy, learned, random, checks.flag("probabilities", probabilities))
 
@@ -136,8 +142,7 @@ class Bandit:
         # Room for two P y, and which is whose.
         self._products = np.empty((2, learned.features.width))
         self._last: Last | None = None
-        self._lock = sharing.Lock()
-        sharing.register(self)
+        self._share()
 
     def _begin_anew(self) -> None:
         """Begin a run of its own, with random numbers of its own."""
@@ -233,7 +238,7 @@ class Bandit:
         plain = learned.features.is_plain
         arms = learned.arms if among is None else learned.arms.among(among)
         owner = arms.owner
-        columns = self._checked_columns(y)
+        columns = self._columns if type(y) is np.ndarray else self._checked_columns(y)
         rows = filled = design = self._observed(y, owner.size)
         rule, offset = self._rule, 0.0
         if not plain:
@@ -409,10 +414,11 @@ class Bandit:
             self._last = None
             kernels.learn(parameter, y, reward, self._products[row], n, *state)
         else:
-            raw = decision.raw[None]
-            if not self._lineage.has_seen(decision.id):
+            rows = y[None]
+            raw = decision.raw[None] if decision._predicted else rows
+            if features.watches and not self._lineage.has_seen(decision.id):
                 self._see(raw)
-            learned.add([decision.arm], y[None], raw, np.array([reward]))
+            learned.add([decision.arm], rows, raw, np.array([reward]))
         self._lineage.additions += 1
         self._once.add(decision)
 
@@ -514,7 +520,7 @@ class Bandit:
                     "only bandits that treat features alike can be merged, "
                     f"got {self._features.options} and {each._features.options}"
                 )
-        with sharing.all_of(*(each._lock for each in (self, other, base) if each is not None)):
+        with sharing.all_locked(*(each for each in (self, other, base) if each is not None)):
             if other._columns is not None:
                 labels.checked(other._columns, self._columns)
             self._lineage.check_merge(other._lineage, None if base is None else base._lineage)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
-from keyhole.bandit.units import SETTLED, Units, Window
+from keyhole.bandit.units import SETTLED, Scale, Units, Window
 from keyhole.errors import InvalidValue, KeyholeWarning
 from keyhole.kernels import Floats
 from keyhole.moments import Moments
@@ -81,6 +81,7 @@ class Features:
         self.moments = Moments.empty(dim)
         self.window = Window.empty(dim if self.standardize else 0)
         self.units: Units | None = None
+        self._scale_of: tuple[Units, Scale] | None = None
         # The same of rewards, as of one more feature.
         self.reward_window = Window.empty(1 if self.standardize else 0)
         self.reward_unit = Units.unknown(len(self.reward_window.pushed))
@@ -120,14 +121,17 @@ class Features:
     @property
     def seen(self) -> float:
         """How often the feature that was seen most was seen."""
-        return float(self.moments.seen.max()) if self.watches else 0.0
+        return float(self.moments.pairs.diagonal().max()) if self.watches else 0.0
 
     def limited(self, rewards: Floats) -> Floats:
         """Return rewards, those far from all before as far as the limit, with a warning."""
-        if self.clip is None or not self.reward_unit.known.any():
+        if self.clip is None or not self.reward_unit.scale.any():
             return rewards
-        middle, scale = self.reward_unit.middle[0], self.reward_unit.scale[0]
-        limited: Floats = np.clip(rewards, middle - self.clip * scale, middle + self.clip * scale)
+        middle, scale = float(self.reward_unit.middle[0]), float(self.reward_unit.scale[0])
+        low, high = middle - self.clip * scale, middle + self.clip * scale
+        if rewards.size == 1 and low <= rewards[0] <= high:
+            return rewards
+        limited: Floats = np.clip(rewards, low, high)
         if (limited != rewards).any():
             _warn_of_far("reward", rewards[limited != rewards][0], middle, scale, self.clip)
         return limited
@@ -176,6 +180,8 @@ class Features:
         if not self.standardize:
             return
         self.window.push(rows)
+        if self.units is not None and self._scale().is_complete:
+            return
         units = self.units or Units.unknown(self.dim)
         due = units.due(self.moments.seen)
         if due.any():
@@ -193,27 +199,38 @@ class Features:
 
         An entry that is missing still was never seen: the posterior sees 0 of it.
         """
-        if self.units is not None:
-            limit = checks.LARGEST if self.clip is None else self.clip
-            rows = self.units.transform(rows, centred=self.intercept, limit=limit)
-        if self.missing is not None:
-            rows = np.where(np.isnan(rows), 0.0, rows)
+        design = np.empty((*rows.shape[:-1], self.width))
+        features = design[..., 1:] if self.intercept else design
         if self.intercept:
-            rows = np.concatenate([np.ones((*rows.shape[:-1], 1)), rows], axis=-1)
-        return np.ascontiguousarray(rows)
+            design[..., 0] = 1.0
+        if self.units is None:
+            features[...] = rows
+        else:
+            self._scale().apply(rows, out=features)
+        if self.missing is not None:
+            features[np.isnan(features)] = 0.0
+        return design
+
+    def _scale(self) -> Scale:
+        """Return what the units come down to, computed once for each."""
+        units = self.units or Units.unknown(self.dim)
+        if self._scale_of is None or self._scale_of[0] is not units:
+            limit = checks.LARGEST if self.clip is None else self.clip
+            self._scale_of = (units, units.scale_for(centred=self.intercept, limit=limit))
+        return self._scale_of[1]
 
     def warn_of_clipped(self, rows: Floats, names: tuple[str, ...] | None) -> None:
         """Warn of the first value that `design` does not take as it is."""
         if self.units is None:
             return
-        limit = checks.LARGEST if self.clip is None else self.clip
-        with np.errstate(over="ignore", invalid="ignore"):
-            far = self.units.known & (np.abs(rows - self.units.middle) > limit * self.units.scale)
+        scale = self._scale()
+        far = (rows < scale.low) | (rows > scale.high)
         if far.any():
+            limit = checks.LARGEST if self.clip is None else self.clip
             *place, j = np.argwhere(far)[0].tolist()
             name = f"feature {j}" if names is None else f"feature {names[j]!r}"
-            middle, scale = self.units.middle[j], self.units.scale[j]
-            _warn_of_far(name, rows[(*place, j)], middle, scale, limit)
+            middle, unit = self.units.middle[j], self.units.scale[j]
+            _warn_of_far(name, rows[(*place, j)], middle, unit, limit)
 
     # -- converting -------------------------------------------------------------------------------
 

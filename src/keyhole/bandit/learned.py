@@ -50,20 +50,18 @@ class Learned:
         The names of the arms.
     features : Features
         What is done to observations.
-    prior_precision : float
-        That of the posterior.
+    posterior : Posterior
+        What was learned of the arms' parameters.
     """
 
-    def __init__(self, arms: Arms, features: Features, prior_precision: float) -> None:
+    def __init__(self, arms: Arms, features: Features, posterior: Posterior) -> None:
         self.arms = arms
         self.features = features
         self.waiting: list[Waiting] = []
         self.provisional: list[Provisional] = []
-        self.posterior = Posterior(
-            n_parameters=1 if arms.shared else len(arms.names),
-            dim=features.width,
-            prior_precision=prior_precision,
-        )
+        # How often features were seen, up to the last of LOOKS.
+        self._seen = features.seen
+        self.posterior = posterior
 
     @property
     def counts(self) -> dict[Arm, int]:
@@ -129,7 +127,7 @@ class Learned:
         self, arms: Sequence[Arm], raw: Floats, design: Floats, rewards: Sequence[float]
     ) -> None:
         """Remember which of these rewards were learned by predictions that will get better."""
-        if self.features.missing is None or self.features.seen >= LOOKS[-1]:
+        if self.features.missing is None or self._seen >= LOOKS[-1]:
             return
         for k in np.flatnonzero(np.isnan(raw).any(axis=1)).tolist():
             self.provisional.append(
@@ -138,11 +136,14 @@ class Learned:
 
     def see(self, rows: Floats) -> None:
         """Add observations, and do what is due by then."""
-        before = self.features.seen
+        before = self._seen
         self.features.see(rows)
-        if any(before < look <= self.features.seen for look in LOOKS):
-            self._look_again()
-        self.flush()
+        if before < LOOKS[-1]:
+            self._seen = self.features.seen
+            if any(before < look <= self._seen for look in LOOKS):
+                self._look_again()
+        if self.waiting:
+            self.flush()
 
     def flush(self) -> None:
         """Learn the rewards that wait, if units and the rewards' zero are settled by now."""
@@ -178,7 +179,7 @@ class Learned:
             change = features.from_units_of(self.features)
             posterior.change_units(change)
             provisional = [one._replace(design=change @ one.design) for one in provisional]
-        done = self.features.seen >= LOOKS[-1]
+        done = self._seen >= LOOKS[-1]
         self.posterior, self.features = posterior, features
         self.provisional = [] if done else provisional
 

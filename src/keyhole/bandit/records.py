@@ -226,10 +226,8 @@ def _features(header: Mapping[str, Any], arrays: Arrays) -> Features:
 def _learned(
     header: Mapping[str, Any], arrays: Arrays, arms: Arms, features: Features, prior: float
 ) -> Learned:
-    learned = Learned.__new__(Learned)
-    learned.arms, learned.features = arms, features
-    n_parameters = 1 if arms.shared else len(arms.names)
-    learned.posterior = Posterior.of_state(_state(arrays, n_parameters, features.width, prior))
+    state = _state(arrays, arms.n_parameters, features.width, prior)
+    learned = Learned(arms, features, Posterior.of_state(state))
     waiting = _rewards("waiting", header, arrays, arms, {"observation": features.dim})
     learned.waiting = [Waiting(**one) for one in waiting]
     shapes = {"observation": features.dim, "design": features.width}

@@ -9,59 +9,47 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakSet
 
 
-class Shared(Protocol):
-    """A bandit, as far as sharing it goes."""
+class Shared:
+    """An object with a lock, which comes through a fork whole."""
 
-    _lock: Lock
+    def _share(self) -> None:
+        """Get a lock, and a number: locks are taken in the order of these."""
+        self._lock = threading.RLock()
+        self._lock_number = next(_numbers)
+        _alive.add(self)
 
     def _begin_anew(self) -> None:
         """Begin a run with a random stream of its own."""
+        raise NotImplementedError
 
 
-class Lock:
-    """A lock that the same thread may take again, with a number: locks are taken in its order."""
+_numbers = count()
+_alive: WeakSet[Shared] = WeakSet()
+_held: list[Any] = []
 
-    _numbers = count()
 
-    def __init__(self) -> None:
-        self.number = next(self._numbers)
-        self._lock = threading.RLock()
-        self.acquire, self.release = self._lock.acquire, self._lock.release
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *reason: object) -> None:
-        self.release()
+def _in_order(shared: Iterable[Shared]) -> list[Shared]:
+    return sorted(set(shared), key=lambda one: one._lock_number)
 
 
 @contextmanager
-def all_of(*locks: Lock) -> Iterator[None]:
-    """Hold several locks, taken in the order of their numbers: no two threads wait in a circle."""
+def all_locked(*shared: Shared) -> Iterator[None]:
+    """Hold the locks of several, taken in order: no two threads wait for each other in a circle."""
     with ExitStack() as stack:
-        for lock in sorted(set(locks), key=lambda one: one.number):
-            stack.enter_context(lock)
+        for one in _in_order(shared):
+            stack.enter_context(one._lock)
         yield
 
 
-_alive: WeakSet[Any] = WeakSet()
-_held: list[Lock] = []
-
-
-def register(bandit: Shared) -> None:
-    """Have the bandit come through a fork whole."""
-    _alive.add(bandit)
-
-
 def _hold_all() -> None:
-    _held[:] = sorted((bandit._lock for bandit in list(_alive)), key=lambda one: one.number)
+    _held[:] = [one._lock for one in _in_order(list(_alive))]
     for lock in _held:
         lock.acquire()
 
@@ -74,9 +62,9 @@ def _release_all() -> None:
 
 def _begin_anew() -> None:
     _held.clear()
-    for bandit in list(_alive):
-        bandit._lock = Lock()
-        bandit._begin_anew()
+    for one in list(_alive):
+        one._lock = threading.RLock()
+        one._begin_anew()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork

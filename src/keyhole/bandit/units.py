@@ -39,24 +39,23 @@ class Units(NamedTuple):
         """Which features have a unit."""
         return self.scale > 0.0
 
-    def transform(self, rows: Floats, *, centred: bool, limit: float) -> Floats:
-        """Return rows in these units; of a feature without one 0, and NaN where a row has it.
+    def scale_for(self, *, centred: bool, limit: float) -> Scale:
+        """Return what converts features to these units.
 
         Parameters
         ----------
-        rows : ndarray of shape (..., d)
-            Features in their own units.
         centred : bool
             Count from the middle rather than from 0.
         limit : float
             Values further than so many units from the middle are moved to that limit.
         """
-        reach = limit * self.scale
-        near = np.clip(rows, self.middle - reach, self.middle + reach)
-        room = np.zeros(np.broadcast_shapes(rows.shape, self.scale.shape))
-        np.divide(near - self.middle if centred else near, self.scale, out=room, where=self.known)
-        room[np.isnan(rows)] = np.nan
-        return room
+        known = self.known
+        reach = np.where(known, limit * self.scale, np.inf)
+        inverse = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=known)
+        origin = self.middle if centred else np.zeros(len(self.scale))
+        return Scale(
+            self.middle - reach, self.middle + reach, origin, inverse, is_complete=bool(known.all())
+        )
 
     def due(self, seen: Floats) -> Any:
         """Return which features get a unit now, by how often they were seen.
@@ -79,6 +78,23 @@ class Units(NamedTuple):
         ratio = np.divide(other.scale, self.scale, out=np.ones(len(self.scale)), where=both)
         moved = np.abs(other.middle - self.middle) > FACTOR * np.maximum(self.scale, other.scale)
         return both & ((ratio > FACTOR) | (ratio < 1.0 / FACTOR) | moved)
+
+
+class Scale(NamedTuple):
+    """Units as they are used: values are kept from `low` to `high`, then shifted and stretched."""
+
+    low: Floats
+    high: Floats
+    origin: Floats
+    inverse: Floats  # 0 of a feature without a unit, of which the posterior then sees nothing
+    is_complete: bool  # whether every feature has a unit
+
+    def apply(self, rows: Floats, *, out: Floats) -> None:
+        """Write rows, (..., d), in these units into `out`; NaN stays NaN."""
+        np.maximum(rows, self.low, out=out)
+        np.minimum(out, self.high, out=out)
+        np.subtract(out, self.origin, out=out)
+        np.multiply(out, self.inverse, out=out)
 
 
 class Window(NamedTuple):
