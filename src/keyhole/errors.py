@@ -4,6 +4,8 @@
     ├── InvalidValue (ValueError)     a number, shape or setting that cannot be used
     │   └── UnknownArm                an arm that the bandit does not have
     ├── FileError (ValueError)        a file that is not what was saved, or not all of it
+    │   ├── FileMissing (FileNotFoundError)   there is no such file or folder
+    │   └── FileUnusable (OSError)    the system cannot read or write it: rights, a full disk
     ├── DataUnavailable               a data set that is neither here nor can be downloaded
     └── MissingExtra (ImportError)    a part of Keyhole whose packages are not installed
 
@@ -30,9 +32,26 @@ class FileError(KeyholeError, ValueError):
     """A file that is truncated, foreign or of a newer format; nothing was loaded."""
 
 
+class FileMissing(FileError, FileNotFoundError):
+    """A file that is not there, or one whose folder is not; nothing was changed."""
+
+
+class FileUnusable(FileError, OSError):
+    """A file that the system cannot read or write; nothing was changed."""
+
+
 class DataUnavailable(KeyholeError):
     """A data set that is not here and cannot be downloaded; the message has the two ways out."""
 
 
 class MissingExtra(KeyholeError, ImportError):
     """A part of Keyhole whose packages are not installed; the message has the line that helps."""
+
+
+def shown(value: object) -> str:
+    """Show a value in an error: its repr, cut after 200 letters, and never an error of its own."""
+    try:
+        text = repr(value)
+    except Exception:  # Python prints no int of more than 4,300 digits; a repr may do anything
+        return f"a {type(value).__name__} that cannot be printed"
+    return text if len(text) <= 200 else f"{text[:200]}..."
