@@ -17,10 +17,13 @@ import xarray as xr
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import keyhole as kh
+from keyhole import studies
+from keyhole.errors import FileUnusable
 from keyhole.simulation import run as module
 from keyhole.simulation.blas import one_blas_thread
 from keyhole.simulation.plan import Plan
 from keyhole.simulation.replication import replicate
+from keyhole.studies import running
 from tests.worlds import patients
 
 RECIPE = kh.RandomLinearWorld(n_arms=4, context_dim=3, observation_dim=5)
@@ -162,6 +165,26 @@ def test_a_replication_of_wrong_content(tmp_path: Path, changes: dict[str, Any])
         run(resume=tmp_path, **settings)
     path.unlink()
     assert run(resume=tmp_path, **settings).identical(run(**settings))
+
+
+def test_a_full_disk_costs_a_study_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged file makes a study simulate a cell anew; one that cannot be written does not."""
+    cell = studies.STUDIES["fig1"].cells(studies.Settings(quick=True))[0]
+    kept = tmp_path / "cells" / running.cell_key(cell)
+    kept.mkdir(parents=True)
+    (kept / "finished").touch()
+
+    def fails(*_: Any, **__: Any) -> Any:
+        calls.append(1)
+        raise error("no space left on device")
+
+    monkeypatch.setattr(running, "simulate", fails)
+    calls: list[int] = []
+    for error, times, there in ((FileUnusable, 1, True), (kh.FileError, 2, False)):
+        calls.clear()
+        with pytest.raises(error):
+            running._simulated(cell, tmp_path, None, None, lambda _: None)
+        assert (len(calls), (kept / "finished").exists()) == (times, there)
 
 
 def test_replications_of_a_world_with_answers(tmp_path: Path) -> None:

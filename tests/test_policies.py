@@ -145,7 +145,6 @@ def test_only_the_first_setting_goes_by_position() -> None:
         (kh.ThompsonSampling, {"v": 10**5000}),
         (kh.ThompsonSampling, {"v": np.array("learned")}),
         (kh.OFUL, {"r": np.timedelta64(1, "s")}),
-        (kh.GreedyFirst, {"patience": -(10**5000)}),
         (kh.Greedy, {"prior_precision": 0}),
         (kh.Uniform, {"prior_precision": "1"}),
     ],

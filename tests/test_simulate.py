@@ -416,7 +416,6 @@ def test_a_member_that_is_missing_is_named(name: str) -> None:
         {"n_arms": 0},
         {"n_arms": 3},
         {"dim": "1"},
-        {"dim": 10**5000},
         {"eta": np.full((2, 1), np.nan)},
         {"eta": np.full((2, 1), 1e51)},
         {"eta": "eta"},
@@ -425,7 +424,7 @@ def test_a_member_that_is_missing_is_named(name: str) -> None:
         {"noise_scale": np.ones(2)},
         {"shared_context": "no"},
     ],
-    ids=str,
+    ids=lambda broken: next(iter(broken)),
 )
 def test_members_that_are_wrong_are_refused(broken: dict[str, Any]) -> None:
     with pytest.raises(kh.InvalidValue, match=f"Plainly.({next(iter(broken))}|eta)"):
@@ -461,7 +460,7 @@ def test_the_rounds_of_a_replication_can_be_had() -> None:
     runs = run(WORLD, kh.Uniform(), horizon=1, replications=3)
     for k in range(3):
         rounds = WORLD.rounds(1, seed=np.random.SeedSequence(5, spawn_key=(k,)))
-        arm = int(runs.pulls.isel(policy=0, replication=k, time=0).argmax())
+        arm = int(runs.pulls.values[0, k, 0].argmax())
         regret = rounds.values[0].max() - rounds.values[0, arm]
         np.testing.assert_allclose(runs.regret.isel(policy=0, replication=k, time=0), regret)
 
@@ -602,7 +601,6 @@ def test_an_executor_that_takes_no_more_work() -> None:
         ({"policies": np.array(["greedy"])}, "policies"),
         ({"checkpoints": [1e30]}, "checkpoints"),
         ({"checkpoints": 10**12, "horizon": 10**14}, "checkpoints"),
-        ({"checkpoints": np.timedelta64(1, "s")}, "checkpoints"),
         ({"world": 10**5000}, "world"),
         ({"world": kh.RandomMissingWorld}, "world"),
     ],
