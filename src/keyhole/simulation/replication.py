@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,7 +175,7 @@ def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
     allowed["observations"] = [(*per_arm, world.dim), (n, 1, world.dim)]
     plain = {}
     for name, shapes in allowed.items():
-        array = np.asarray(getattr(rounds, name))
+        array = _as_array(f"{kind}.rounds({n})", name, getattr(rounds, name))
         if array.shape not in shapes or array.dtype.kind not in "biuf":
             raise InvalidValue(
                 f"{kind}.rounds({n}) must give {name} as numbers of shape "
@@ -196,10 +197,21 @@ def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
     return Rounds(**plain, labels=_checked_labels(world, rounds.labels, n))
 
 
+def _as_array(source: str, name: str, given: object) -> NDArray[Any]:
+    """Make an array of what a world gave, which may be anything."""
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError, OverflowError, RecursionError, UserWarning) as reason:
+        raise InvalidValue(f"{source} gave {name} that are no array: {reason}") from None
+    if np.ma.is_masked(given):
+        raise InvalidValue(f"{source} gave {name} with masked entries")
+    return array
+
+
 def _checked_labels(world: World, labels: Ints | None, n: int) -> Ints | None:
     if labels is None:
         return None
-    given = np.asarray(labels)
+    given = _as_array(f"{type(world).__name__}.rounds({n})", "labels", labels)
     whole = given.shape == (n,) and given.dtype.kind in "iu"
     if not whole or not np.isin(given, np.arange(world.n_arms)).all():
         raise InvalidValue(
