@@ -6,10 +6,13 @@ RUN := $(VENV)/bin/python -m
 # Numba notices a changed kernel, but not a change in one that it calls from another file.
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba/$(shell cat src/keyhole/kernels/*.py | cksum | tr ' ' -)
 
-.PHONY: test check demo reproduce bench docs clean
+.PHONY: test fuzz check demo reproduce bench docs clean
 
 test: check
 	$(RUN) pytest
+
+fuzz: $(VENV)/installed
+	KEYHOLE_FUZZ=long $(RUN) pytest tests/test_fuzzing.py
 
 check: $(VENV)/installed
 	$(VENV)/bin/ruff format --check

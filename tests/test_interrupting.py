@@ -11,15 +11,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import xarray as xr
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import keyhole as kh
+from keyhole import studies
+from keyhole.errors import FileUnusable
 from keyhole.simulation import run as module
 from keyhole.simulation.blas import one_blas_thread
 from keyhole.simulation.plan import Plan
 from keyhole.simulation.replication import replicate
+from keyhole.studies import running
+from tests.worlds import patients
 
 RECIPE = kh.RandomLinearWorld(n_arms=4, context_dim=3, observation_dim=5)
 POLICIES = {"thompson": kh.ThompsonSampling(v="told"), "greedy": kh.Greedy()}
@@ -91,14 +96,107 @@ def test_another_simulation_is_not_resumed(tmp_path: Path) -> None:
         run(resume=tmp_path / "mine")
 
 
-def test_a_damaged_plan(tmp_path: Path) -> None:
+TORN = ("", "{", "[1]", "\x00", "[" * 100_000)
+
+
+@pytest.mark.parametrize("text", TORN, ids=range(len(TORN)))
+def test_a_damaged_plan(tmp_path: Path, text: str) -> None:
     run(resume=tmp_path, horizon=100)
-    for text in ("", "{", "[1]", "\x00"):
-        (tmp_path / "plan.json").write_text(text)
-        with pytest.raises(kh.FileError, match="damaged"):
-            run(resume=tmp_path, horizon=100)
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(kh.FileError, match="damaged"):
+        run(resume=tmp_path, horizon=100)
     with pytest.raises(kh.InvalidValue, match="is a file"):
         run(resume=tmp_path / "plan.json")
+
+
+@pytest.mark.parametrize("text", [None, *TORN], ids=range(1 + len(TORN)))
+def test_a_plan_that_was_never_finished_is_written_anew(tmp_path: Path, text: str | None) -> None:
+    """A kill while it is written leaves a part, or a torn file, and no replication yet."""
+    if text is not None:
+        (tmp_path / "plan.json").write_text(text)
+    (tmp_path / "plan.json.0.part").write_text("{")
+    assert run(resume=tmp_path, horizon=100).identical(run(horizon=100))
+    assert not list(tmp_path.glob("*.part"))
+    assert run(resume=tmp_path, horizon=100).identical(run(horizon=100))
+
+
+def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(kh.FileError, match="file/kept"):
+        run(resume=tmp_path / "file" / "kept")
+    (tmp_path / "kept" / "plan.json").mkdir(parents=True)
+    with pytest.raises(kh.FileError, match="kept"):
+        run(resume=tmp_path / "kept")
+
+
+def edited(path: Path, **changes: Any) -> None:
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays.update(changes)
+    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"regret": None},
+        {"pulls": None},
+        {"number": None},
+        {"number": np.array([2, 2])},
+        {"number": np.array("2")},
+        {"number": np.array(2.5)},
+        {"regret": np.zeros((2, 3))},
+        {"regret": np.full((2, 101), "x")},
+        {"pulls": np.zeros((2, 101))},
+        {"pulls": np.full((2, 101, 4), np.nan)},
+        {"pulls": np.full((2, 101, 4), 0.5)},
+        {"error": np.full((2, 101, 4), -1.0)},
+        {"correct": np.zeros((2, 101))},
+        {"more": np.zeros(3)},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_replication_of_wrong_content(tmp_path: Path, changes: dict[str, Any]) -> None:
+    settings: dict[str, Any] = {"horizon": 101, "checkpoints": 101}
+    run(resume=tmp_path, **settings)
+    path = tmp_path / "replication-000002.npz"
+    edited(path, **changes)
+    with pytest.raises(kh.FileError, match="delete it"):
+        run(resume=tmp_path, **settings)
+    path.unlink()
+    assert run(resume=tmp_path, **settings).identical(run(**settings))
+
+
+def test_a_full_disk_costs_a_study_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged file makes a study simulate a cell anew; one that cannot be written does not."""
+    cell = studies.STUDIES["fig1"].cells(studies.Settings(quick=True))[0]
+    kept = tmp_path / "cells" / running.cell_key(cell)
+    kept.mkdir(parents=True)
+    (kept / "finished").touch()
+
+    def fails(*_: Any, **__: Any) -> Any:
+        calls.append(1)
+        raise error("no space left on device")
+
+    monkeypatch.setattr(running, "simulate", fails)
+    calls: list[int] = []
+    for error, times, there in ((FileUnusable, 1, True), (kh.FileError, 2, False)):
+        calls.clear()
+        with pytest.raises(error):
+            running._simulated(cell, tmp_path, None, None, lambda _: None)
+        assert (len(calls), (kept / "finished").exists()) == (times, there)
+
+
+def test_replications_of_a_world_with_answers(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"horizon": 50, "replications": 2, "seed": 1}
+    made = kh.simulate(patients(), kh.Greedy(), **settings)
+    for _ in range(2):
+        kept = kh.simulate(patients(), kh.Greedy(), resume=tmp_path, **settings)
+        assert kept.identical(made)
+    # Of one file the right answers are gone: it might be that of a world without them.
+    edited(tmp_path / "replication-000001.npz", correct=None, best_correct=None)
+    with pytest.raises(kh.FileError, match=r"replication-000001\.npz .*delete it"):
+        kh.simulate(patients(), kh.Greedy(), resume=tmp_path, **settings)
 
 
 def test_a_file_of_another_replication(tmp_path: Path) -> None:
@@ -241,6 +339,66 @@ def test_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
     assert run(resume=folder, **settings).identical(run(**settings))
 
 
+TWICE = """
+import os, signal, sys, threading, time
+import keyhole as kh
+recipe = kh.RandomLinearWorld(n_arms=4, context_dim=3, observation_dim=5)
+first, pause = [], float(sys.argv[1])
+
+def press():
+    first.append(time.monotonic())
+    for _ in range(3):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(pause)
+
+done = []
+def tick(rounds):
+    done.append(rounds)
+    if sum(done) > 3 * 20_000 and not first:
+        first.append(0)
+        threading.Thread(target=press).start()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    kh.simulate(recipe, kh.Greedy(), horizon=20_000, replications=10_000, seed=5, progress=tick)
+except kh.SimulationInterrupted as stopped:
+    kept = stopped.runs.sizes["replication"]
+    time.sleep(0.4)  # as long as it takes to save them
+    print("KEPT", kept)
+time.sleep(1.0)
+try:
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(1.0)
+except KeyboardInterrupt:
+    print("STILL WORKS", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.02, 0.1, 0.3])
+def test_a_second_ctrl_c_loses_nothing(pause: float) -> None:
+    """Three presses in a row are one; a later one is one of its own."""
+    shown = subprocess.check_output([sys.executable, "-c", TWICE, str(pause)], text=True)
+    kept = re.search(r"KEPT (\d+)", shown)
+    assert kept is not None
+    assert int(kept[1]) >= 2
+    assert "STILL WORKS True" in shown
+
+
+def test_a_handler_of_ones_own_is_left_alone() -> None:
+    def mine(*_: Any) -> None:
+        raise AssertionError("nobody has pressed it")
+
+    seen: list[Any] = []
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        run(horizon=10, progress=lambda _: seen.append(signal.getsignal(signal.SIGINT)))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert set(seen) == {mine}
+    run(horizon=10)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 # -- a Dask cluster -------------------------------------------------------------------------------
 
 
@@ -252,7 +410,7 @@ def test_a_dask_cluster_that_loses_a_worker() -> None:
     expected = run(**settings)
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -138,6 +138,13 @@ def test_only_the_first_setting_goes_by_position() -> None:
         (kh.EpsilonGreedy, {"epsilon": 1.1}),
         (kh.EpsilonGreedy, {"epsilon": -0.1}),
         (kh.Greedy, {"parameters": "per arm"}),
+        (kh.Greedy, {"parameters": np.array(["per-arm", "shared"])}),
+        (kh.Greedy, {"parameters": np.array("per-arm")}),
+        (kh.Greedy, {"parameters": ["shared"]}),
+        (kh.Greedy, {"parameters": 10**5000}),
+        (kh.ThompsonSampling, {"v": 10**5000}),
+        (kh.ThompsonSampling, {"v": np.array("learned")}),
+        (kh.OFUL, {"r": np.timedelta64(1, "s")}),
         (kh.Greedy, {"prior_precision": 0}),
         (kh.Uniform, {"prior_precision": "1"}),
     ],
@@ -279,3 +286,64 @@ def test_a_learned_v_explores_from_the_first_round() -> None:
         for _ in range(100):
             bandit.learn(bandit.choose(rng.standard_normal((5, 2))), reward)
         assert min(bandit.counts.values()) >= 3
+
+
+# -- a rule that depends on state -----------------------------------------------------------------
+
+
+class Decaying(kh.Policy):
+    """Meant to explore less and less: it counts how often its rule was asked for."""
+
+    asked = 0
+
+    @property
+    def rule(self) -> kh.Rule:
+        self.asked += 1
+        return kh.Rule(epsilon=1.0 / self.asked)
+
+
+class Fickle(kh.Policy):
+    """Meant to explore at random: its rule is another one each time."""
+
+    @property
+    def rule(self) -> kh.Rule:
+        return kh.Rule(epsilon=float(np.random.default_rng().random()))
+
+
+class Watching(kh.Policy):
+    """Its rule follows from something that others change."""
+
+    seen: list[int] = []  # noqa: RUF012 - that is the mistake
+
+    @property
+    def rule(self) -> kh.Rule:
+        return kh.Rule(optimism=float(len(self.seen)))
+
+
+WORLD = kh.RandomLinearWorld(n_arms=2, context_dim=2, observation_dim=2)
+SHORT: dict[str, Any] = {"horizon": 50, "replications": 3, "seed": 1}
+
+
+@pytest.mark.parametrize("policy", [Decaying(), Fickle()], ids=str)
+def test_a_rule_that_depends_on_state_is_refused(policy: kh.Policy) -> None:
+    """Evaluated once, it would be frozen as it was, silently."""
+    with pytest.raises(kh.InvalidValue, match="depend on its settings alone"):
+        kh.Bandit(policy, arms=2, dim=2)
+    with pytest.raises(kh.InvalidValue, match="depend on its settings alone"):
+        kh.simulate(WORLD, policy, **SHORT)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_rule_that_changes_during_a_simulation_is_refused(workers: int) -> None:
+    with pytest.raises(kh.InvalidValue, match="depend on its settings alone"):
+        kh.simulate(WORLD, Watching(), **SHORT, workers=workers, progress=Watching.seen.append)
+    # The negative control: as long as it stays the same, it may come from anywhere.
+    assert kh.simulate(WORLD, Watching(), **SHORT).sizes["replication"] == 3
+
+
+def test_a_plain_rule_is_compared_with_the_one_before() -> None:
+    policy = kh.EpsilonGreedy(0.3)
+    rule = policy.plain_rule()
+    assert policy.plain_rule(rule) == rule == kh.Rule(epsilon=0.3)
+    with pytest.raises(kh.InvalidValue, match=r"epsilon=0\.2.* and then .*epsilon=0\.3"):
+        policy.plain_rule(kh.Rule(epsilon=0.2))

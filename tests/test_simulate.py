@@ -362,12 +362,107 @@ def test_a_world_of_ones_own() -> None:
         ({"values": np.full((300, 2), np.nan)}, "finite"),
         ({"rewards": np.ones((300, 2), dtype=complex)}, "numbers"),
         ({"rewards": np.ones((300, 2), dtype=object)}, "numbers"),
+        ({"rewards": np.full((300, 2), 1e51)}, "up to 1e\\+50"),
+        ({"observations": np.full((300, 1, 1), -1e51)}, "up to 1e\\+50"),
+        ({"values": np.full((300, 2), 1e300)}, "up to 1e\\+50"),
+        ({"latent": np.full((300, 2), np.inf)}, "latent"),
+        ({"latent": np.full((300, 2), -1e51)}, "latent"),
+        ({"rewards": np.full((300, 2), np.timedelta64(1, "s"))}, "numbers"),
     ],
 )
 def test_rounds_that_are_wrong_are_refused(broken: dict[str, Any], message: str) -> None:
     """Rather than read by compiled code beyond their end."""
     with pytest.raises(kh.InvalidValue, match=message):
         run(Coins(**broken))
+
+
+class Plainly(kh.World):
+    """All members set in `__init__`, as most would write it."""
+
+    def __init__(self, **broken: Any) -> None:
+        self.n_arms, self.dim = 2, 1  # type: ignore[misc] # a property for all that mypy knows
+        self.eta, self.noise_scale = np.array([[0.7], [0.3]]), 0.5  # type: ignore[misc]
+        self.shared_context = True
+        for name, value in broken.items():
+            setattr(self, name, value)
+
+    def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
+        return Coins().rounds(n, seed)
+
+
+def test_members_may_be_set_in_init() -> None:
+    made = run(Plainly(), [kh.Greedy(), kh.ThompsonSampling(v="told")]).drop_attrs()
+    expected = run(Coins(), [kh.Greedy(), kh.ThompsonSampling(v="told")]).drop_attrs()
+    assert made.identical(expected)
+    assert kh.MissingWorld(Plainly(), share=0.5).dim == 1
+    twin = pickle.loads(pickle.dumps(Plainly()))
+    assert (twin.n_arms, twin.dim, twin.noise_scale) == (2, 1, 0.5)
+
+
+@pytest.mark.parametrize("name", ["n_arms", "dim", "eta", "noise_scale"])
+def test_a_member_that_is_missing_is_named(name: str) -> None:
+    world = Plainly()
+    delattr(world, name)
+    with pytest.raises(kh.InvalidValue, match=f"Plainly has no {name}: set it in"):
+        run(world)
+    with pytest.raises(AttributeError, match=f"Plainly has no {name}"):
+        getattr(world, name)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"n_arms": 2.5},
+        {"n_arms": 0},
+        {"n_arms": 3},
+        {"dim": "1"},
+        {"eta": np.full((2, 1), np.nan)},
+        {"eta": np.full((2, 1), 1e51)},
+        {"eta": "eta"},
+        {"noise_scale": -1.0},
+        {"noise_scale": np.timedelta64(1, "s")},
+        {"noise_scale": np.ones(2)},
+        {"shared_context": "no"},
+    ],
+    ids=lambda broken: next(iter(broken)),
+)
+def test_members_that_are_wrong_are_refused(broken: dict[str, Any]) -> None:
+    with pytest.raises(kh.InvalidValue, match=f"Plainly.({next(iter(broken))}|eta)"):
+        run(Plainly(**broken))
+
+
+def test_labels_in_some_blocks_only_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forgetful(Coins):
+        def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
+            made = super().rounds(n, seed)
+            first = seed.kept.setdefault("first", n) == n
+            seed.kept["first"] = 0
+            return dataclasses.replace(made, labels=np.zeros(n, int) if first else None)
+
+    monkeypatch.setattr(replication, "BLOCK_FLOATS", 3 * 100)
+    with pytest.raises(kh.InvalidValue, match="labels always or never"):
+        run(Forgetful())
+
+
+def test_labels_in_some_replications_only_are_refused() -> None:
+    class Odd(Coins):
+        def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
+            known = seed.seed.spawn_key[0] % 2 == 0
+            made = super().rounds(n, seed)
+            return dataclasses.replace(made, labels=np.zeros(n, int) if known else None)
+
+    with pytest.raises(kh.InvalidValue, match="labels in all replications or in none"):
+        run(Odd())
+
+
+def test_the_rounds_of_a_replication_can_be_had() -> None:
+    """Those of world.rounds(horizon, seed=SeedSequence(seed, spawn_key=(k,)))."""
+    runs = run(WORLD, kh.Uniform(), horizon=1, replications=3)
+    for k in range(3):
+        rounds = WORLD.rounds(1, seed=np.random.SeedSequence(5, spawn_key=(k,)))
+        arm = int(runs.pulls.values[0, k, 0].argmax())
+        regret = rounds.values[0].max() - rounds.values[0, arm]
+        np.testing.assert_allclose(runs.regret.isel(policy=0, replication=k, time=0), regret)
 
 
 def test_an_eta_of_the_wrong_shape_is_refused() -> None:
@@ -492,6 +587,22 @@ def test_an_executor_that_takes_no_more_work() -> None:
         ({"checkpoints": [1.5]}, "checkpoints"),
         ({"checkpoints": "all"}, "checkpoints"),
         ({"resume": "somewhere", "seed": None}, "seed"),
+        ({"resume": 5}, "resume must be a path"),
+        ({"resume": b"kept"}, "resume must be a path"),
+        ({"resume": ["kept"]}, "resume must be a path"),
+        ({"seed": 10**5000}, "seed"),
+        ({"seed": -(10**5000)}, "seed"),
+        ({"seed": np.timedelta64(1, "s")}, "seed"),
+        ({"seed": np.random.SeedSequence(10**5000)}, "seed"),
+        ({"progress": "yes"}, "progress"),
+        ({"progress": np.array([1, 2])}, "progress"),
+        ({"policies": [10**5000]}, "policies"),
+        ({"policies": {10**5000: kh.Greedy()}}, "name must be a text"),
+        ({"policies": np.array(["greedy"])}, "policies"),
+        ({"checkpoints": [1e30]}, "checkpoints"),
+        ({"checkpoints": 10**12, "horizon": 10**14}, "checkpoints"),
+        ({"world": 10**5000}, "world"),
+        ({"world": kh.RandomMissingWorld}, "world"),
     ],
 )
 def test_bad_settings_are_refused_before_any_work(

@@ -378,6 +378,11 @@ def test_heavy_tails_are_said_to_be_outside_the_theory() -> None:
         ({"context_distribution": "gaussian"}, "normal, uniform"),
         ({"reward_distribution": "cauchy"}, "reward_distribution"),
         ({"shared_context": "no"}, "shared_context"),
+        ({"reward_distribution": np.array("normal")}, "reward_distribution"),
+        ({"context_distribution": np.array(["normal", "uniform"])}, "context_distribution"),
+        ({"sensing_distribution": ["normal"]}, "sensing_distribution"),
+        ({"reward_distribution": 10**5000}, "reward_distribution"),
+        ({"reward_scale": np.timedelta64(1, "s")}, "reward_scale"),
     ],
 )
 def test_nonsense_worlds(settings: dict[str, Any], message: str) -> None:
@@ -387,12 +392,71 @@ def test_nonsense_worlds(settings: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"n_arms": 0}, {"context_dim": 1.5}, {"sensing_scale": -1.0}, {"sensing_distribution": "x"}],
+    [
+        {"n_arms": 0},
+        {"context_dim": 1.5},
+        {"sensing_scale": -1.0},
+        {"sensing_distribution": "x"},
+        {"sensing_distribution": np.array(["normal", "uniform"])},
+        {"n_arms": 10**9},
+    ],
+    ids=lambda settings: next(iter(settings)),
 )
 def test_nonsense_recipes(settings: dict[str, Any]) -> None:
     usual = {"n_arms": 2, "context_dim": 3, "observation_dim": 4}
     with pytest.raises(kh.InvalidValue, match=next(iter(settings))):
         kh.RandomLinearWorld(**{**usual, **settings})
+
+
+@pytest.mark.parametrize("kind", [np.longdouble, np.float32, np.float64, np.int64, int])
+def test_the_centre_of_a_missing_world_may_be_any_number(kind: Any) -> None:
+    """It becomes a plain float: a longdouble made observations that no kernel takes."""
+    world = kh.MissingWorld(linear(), share=np.float32(0.5), centre=kind(2))  # type: ignore[arg-type] # numbers
+    assert type(world.centre) is type(world.share) is float
+    expected = kh.MissingWorld(linear(), share=0.5, centre=2.0).rounds(50, seed=1)
+    np.testing.assert_array_equal(world.rounds(50, seed=1).observations, expected.observations)
+    recipe = kh.RandomLinearWorld(n_arms=2, context_dim=2, observation_dim=2)
+    random = kh.RandomMissingWorld(recipe, share=0.5, centre=kind(2))
+    assert json.loads(json.dumps(random.describe()))["centre"] == 2.0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"fill": np.array(["mean", "zero"])},
+        {"fill": np.array("mean")},
+        {"fill": ["mean"]},
+        {"fill": 10**5000},
+        {"centre": np.timedelta64(1, "s")},
+        {"centre": 10**5000},
+        {"centre": np.longdouble("nan")},
+        {"share": np.array([0.5, 0.5])},
+        {"share": 2.0},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_nonsense_about_what_is_missing(settings: dict[str, Any]) -> None:
+    recipe = kh.RandomLinearWorld(n_arms=2, context_dim=2, observation_dim=2)
+    for make in (
+        lambda **given: kh.MissingWorld(linear(), **given),
+        lambda **given: kh.RandomMissingWorld(recipe, **given),
+    ):
+        with pytest.raises(kh.InvalidValue, match=next(iter(settings))):
+            make(**{"share": 0.5, **settings})
+
+
+@pytest.mark.parametrize("recipe", [None, kh.RandomLinearWorld, object(), [10**5000]])
+def test_what_is_no_recipe(recipe: Any) -> None:
+    with pytest.raises(kh.InvalidValue, match="recipe"):
+        kh.RandomMissingWorld(recipe, share=0.5)
+
+
+def test_words_about_a_table() -> None:
+    data = kh.Dataset(features=np.eye(4), labels=["a", "a", "b", "b"])
+    for name in ("rewards", "sensing"):
+        for given in (np.array(["linear", "bernoulli"]), ["linear"], None, 10**5000):
+            with pytest.raises(kh.InvalidValue, match=name):
+                kh.RandomDatasetWorld(data, observation_dim=2, **{name: given})  # type: ignore[arg-type]
 
 
 def test_a_world_cannot_be_changed() -> None:

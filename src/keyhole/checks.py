@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 
 # Sums of squares of numbers up to this, and their products with a covariance, do not overflow.
 LARGEST = 1e50
@@ -179,10 +179,3 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> in
     if int(value) > most:
         raise InvalidValue(f"{name} must be at most {most:,}, got {shown(value)}")
     return int(value)
-
-
-def shown(value: object) -> str:
-    """Return what an error says of a value; Python refuses to print integers of 4,300 digits."""
-    if isinstance(value, int) and abs(value) > 10**30:
-        return "a far larger number" if value > 0 else "a far smaller number"
-    return f"{value!r:.200}"

@@ -5,6 +5,8 @@
     │   ├── UnknownArm                an arm that the bandit does not have
     │   └── AlreadyLearned            a decision whose reward was learned before
     ├── FileError (ValueError)        a file that is not what was saved, or not all of it
+    │   ├── FileMissing (FileNotFoundError)   there is no such file or folder
+    │   └── FileUnusable (OSError)    the system cannot read or write it: rights, a full disk
     ├── DataUnavailable               a data set that is neither here nor can be downloaded
     └── MissingExtra (ImportError)    a part of Keyhole whose packages are not installed
 
@@ -37,6 +39,14 @@ class FileError(KeyholeError, ValueError):
     """A file that is truncated, foreign or of a newer format; nothing was loaded."""
 
 
+class FileMissing(FileError, FileNotFoundError):
+    """A file that is not there, or one whose folder is not; nothing was changed."""
+
+
+class FileUnusable(FileError, OSError):
+    """A file that the system cannot read or write; nothing was changed."""
+
+
 class DataUnavailable(KeyholeError):
     """A data set that is not here and cannot be downloaded; the message has the two ways out."""
 
@@ -47,3 +57,12 @@ class MissingExtra(KeyholeError, ImportError):
 
 class KeyholeWarning(UserWarning):
     """Something that is allowed, was done, and may not be what was meant."""
+
+
+def shown(value: object) -> str:
+    """Show a value in an error: its repr, cut after 200 letters, and never an error of its own."""
+    try:
+        text = repr(value)
+    except Exception:  # Python prints no int of more than 4,300 digits; a repr may do anything
+        return f"a {type(value).__name__} that cannot be printed"
+    return text if len(text) <= 200 else f"{text[:200]}..."

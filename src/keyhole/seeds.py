@@ -9,21 +9,27 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.kernels import Bits, Floats, fill_normals, fill_uniforms, stream_state
 
 Seed: TypeAlias = int | np.random.SeedSequence | None
 Shape: TypeAlias = int | tuple[int, ...] | None
 Memory: TypeAlias = dict[str, Floats]
 
+# Larger ones than any digest are typing errors, and Python does not print them.
+LARGEST_SEED = 2**4096
+
 
 def root(seed: Seed) -> np.random.SeedSequence:
-    """The seed sequence of a whole number, of fresh entropy (None), or itself."""
+    """Make the seed sequence of a whole number, or of fresh entropy (None); one stays itself."""
+    given = seed.entropy if isinstance(seed, np.random.SeedSequence) else seed
+    whole = isinstance(given, numbers.Integral) and not isinstance(given, bool | np.timedelta64)
+    if whole and not 0 <= given < LARGEST_SEED:  # type: ignore[operator] # a whole number
+        raise InvalidValue(f"seed must be from 0 to below 2**4096, got {shown(given)}")
     if isinstance(seed, np.random.SeedSequence):
         return seed
-    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
-    if seed is not None and (not whole or seed < 0):
-        raise InvalidValue(f"seed must be a whole number of at least 0, or None, got {seed!r}")
+    if seed is not None and not whole:
+        raise InvalidValue(f"seed must be a whole number of at least 0, or None, got {shown(seed)}")
     return np.random.SeedSequence(None if seed is None else int(seed))
 
 

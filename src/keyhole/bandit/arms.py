@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from keyhole import checks
-from keyhole.errors import InvalidValue, UnknownArm
+from keyhole.errors import InvalidValue, UnknownArm, shown
 from keyhole.kernels import Ints
 
 Arm: TypeAlias = str | int
@@ -24,7 +23,7 @@ class Arms:
         self, names: Iterable[object], *, shared: bool, owner: Sequence[int] | None = None
     ) -> None:
         if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-            raise InvalidValue(f"arms must be a list of names, got {checks.shown(names)}")
+            raise InvalidValue(f"arms must be a list of names, got {shown(names)}")
         self.names = tuple(arm_name(name) for name in names)
         self.shared = shared
         if not self.names:
@@ -52,9 +51,7 @@ class Arms:
             known = ", ".join(map(repr, self.names[:10])) + (
                 ", ..." if len(self.names) > 10 else ""
             )
-            raise UnknownArm(
-                f"there is no arm {checks.shown(name)}; the arms are {known}"
-            ) from None
+            raise UnknownArm(f"there is no arm {shown(name)}; the arms are {known}") from None
 
     def among(self, names: Iterable[object]) -> Arms:
         """Some of these arms, in the order given, with the parameters they have here."""
@@ -75,6 +72,4 @@ def arm_name(name: object) -> Arm:
         return str(name)
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
         return int(name)
-    raise InvalidValue(
-        f"an arm's name must be a string or a whole number, got {checks.shown(name)}"
-    )
+    raise InvalidValue(f"an arm's name must be a string or a whole number, got {shown(name)}")

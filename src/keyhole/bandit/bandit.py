@@ -19,7 +19,7 @@ from keyhole.bandit.learned import Learned
 from keyhole.bandit.lineage import Lineage
 from keyhole.bandit.once import Once
 from keyhole.choice import choice_probabilities
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.files import Path
 from keyhole.kernels import Floats, State
 from keyhole.policies import Policy
@@ -100,7 +100,7 @@ class Bandit(sharing.Shared):
     ) -> None:
         if not isinstance(policy, Policy):
             raise InvalidValue(
-                f"policy must be a Policy such as ThompsonSampling(), got {checks.shown(policy)}"
+                f"policy must be a Policy such as ThompsonSampling(), got {shown(policy)}"
             )
         shared = policy.parameters == "shared"
         is_number = isinstance(arms, Integral)
@@ -383,9 +383,7 @@ class Bandit(sharing.Shared):
             last 10,000 that were.
         """
         if not isinstance(decision, Decision):
-            raise InvalidValue(
-                f"learn takes a Decision and its reward, got {checks.shown(decision)}"
-            )
+            raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             yes_or_no = isinstance(reward, bool | np.bool_)
             reward = checks.number("reward", float(reward) if yes_or_no else reward)
@@ -442,7 +440,7 @@ class Bandit(sharing.Shared):
         else:
             listed = list(decisions) if isinstance(decisions, Iterable) else [decisions]
             if strange := [each for each in listed if not isinstance(each, Decision)]:
-                raise InvalidValue(f"learn_many takes Decisions, got {checks.shown(strange[0])}")
+                raise InvalidValue(f"learn_many takes Decisions, got {shown(strange[0])}")
             if shapes := {each.observation.shape for each in listed} - {(self.dim,)}:
                 raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({self.dim},)")
             arms = [each.arm for each in listed]
@@ -508,7 +506,7 @@ class Bandit(sharing.Shared):
                 raise InvalidValue("a bandit cannot be merged with itself")
             if not isinstance(each, Bandit | None) or other is None:
                 raise InvalidValue(
-                    f"merge takes another Bandit, and one as base, got {checks.shown(each)}"
+                    f"merge takes another Bandit, and one as base, got {shown(each)}"
                 )
             if each is not None and (each.policy, each.dim) != (self.policy, self.dim):
                 raise InvalidValue(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from keyhole import checks
 from keyhole.bandit.arms import Arm, arm_name
 from keyhole.choice import choice_probabilities
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.kernels import Floats
 
 # Locations and scales of the candidates' scores, epsilon, and the chosen place. The integral is
@@ -93,7 +93,7 @@ class Decision:
             self._chance = checks.number("probability", probability, least=0.0, most=1.0)
         if not (id is None or (isinstance(id, str) and 0 < len(id) <= LONGEST_ID)):
             raise InvalidValue(
-                f"id must be a text of 1 to {LONGEST_ID} characters, got {checks.shown(id)}"
+                f"id must be a text of 1 to {LONGEST_ID} characters, got {shown(id)}"
             )
         self._id: str | Number | None = id
         self._has_missing = bool(np.isnan(self._observation).any())
@@ -270,6 +270,6 @@ def _places(predicted: ArrayLike, size: int) -> tuple[int, ...]:
     places = checks.floats("predicted", predicted) if np.size(predicted) else np.empty(0)
     if places.ndim != 1 or any(place not in range(size) for place in places.tolist()):
         raise InvalidValue(
-            f"predicted must be positions from 0 to {size - 1}, got {checks.shown(predicted)}"
+            f"predicted must be positions from 0 to {size - 1}, got {shown(predicted)}"
         )
     return tuple(map(int, places))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from keyhole import checks
 from keyhole.bandit.units import SETTLED, Scale, Units, Window
-from keyhole.errors import InvalidValue, KeyholeWarning
+from keyhole.errors import InvalidValue, KeyholeWarning, shown
 from keyhole.kernels import Floats
 from keyhole.moments import Moments
 
@@ -71,7 +71,7 @@ class Features:
         self.intercept = checks.flag("intercept", intercept)
         self.standardize = checks.flag("standardize", standardize)
         if missing is not None and not (isinstance(missing, str) and missing == "predict"):
-            raise InvalidValue(f"missing must be 'predict' or None, got {checks.shown(missing)}")
+            raise InvalidValue(f"missing must be 'predict' or None, got {shown(missing)}")
         self.missing = missing
         self.clip = None if clip is None else checks.number("clip", clip, least=1.0)
         if not self.standardize and self.clip not in (CLIP, None):

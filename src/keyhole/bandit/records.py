@@ -23,7 +23,7 @@ from keyhole.bandit.learned import Learned, Provisional, Waiting
 from keyhole.bandit.lineage import Lineage, Past
 from keyhole.bandit.once import Once
 from keyhole.bandit.units import Units, Window
-from keyhole.errors import FileError, InvalidValue
+from keyhole.errors import FileError, InvalidValue, shown
 from keyhole.kernels import Floats, State
 from keyhole.moments import Moments
 from keyhole.policies import Policy
@@ -152,7 +152,7 @@ def parse(header: Mapping[str, Any], arrays: Arrays, policy: Policy | None) -> S
 def _policy(record: Mapping[str, Any], given: Policy | None) -> Policy:
     if given is not None:
         if not isinstance(given, Policy):
-            raise InvalidValue(f"policy must be a Policy, got {checks.shown(given)}")
+            raise InvalidValue(f"policy must be a Policy, got {shown(given)}")
         if policy_record(given) != record:
             raise FileError(f"the bandit was saved with {record}, not with {policy_record(given)}")
         return given
@@ -183,7 +183,7 @@ def _lineage(record: Mapping[str, Any]) -> Lineage:
 
 def _texts(name: str, given: Any) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise FileError(f"the saved {name} must be texts, got {checks.shown(given)}")
+        raise FileError(f"the saved {name} must be texts, got {shown(given)}")
     return given
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Literal, Self, TypeAlias
 
 from keyhole import checks
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.kernels import Rule
 
 Parameters: TypeAlias = Literal["per-arm", "shared"]
@@ -19,15 +19,21 @@ class Policy(ABC):
     (Algorithm 2; every arm still draws its own sample). prior_precision: the precision of each
     parameter's coordinates before any data; the paper's is 1.
 
-    A policy of your own is a subclass with a `rule`.
+    A policy of your own is a subclass with a `rule`, which must follow from the policy's settings
+    alone. It is evaluated when a bandit or a simulation starts, not before each choice: a rule
+    that counts rounds, draws random numbers or reads what changes would be frozen as it was then.
+    It is refused where it is seen: when two evaluations in a row differ, and in `simulate` when it
+    differs at the start or the end of any replication from what it was when the simulation began.
     """
 
     parameters: Parameters = "per-arm"
     prior_precision: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.parameters not in ("per-arm", "shared"):
-            raise InvalidValue(f"parameters must be 'per-arm' or 'shared', got {self.parameters!r}")
+        if not isinstance(self.parameters, str) or self.parameters not in ("per-arm", "shared"):
+            raise InvalidValue(
+                f"parameters must be 'per-arm' or 'shared', got {shown(self.parameters)}"
+            )
         self._settle("prior_precision", checks.positive("prior_precision", self.prior_precision))
 
     @property
@@ -35,10 +41,38 @@ class Policy(ABC):
     def rule(self) -> Rule:
         """The policy in numbers, as the kernels take it."""
 
-    def plain_rule(self) -> Rule:
-        """The rule, checked, and in plain numbers."""
+    def plain_rule(self, before: Rule | None = None) -> Rule:
+        """Check the rule, and return it in plain numbers.
+
+        Parameters
+        ----------
+        before : Rule, optional
+            What this method returned earlier: the rule must still be the same.
+
+        Returns
+        -------
+        Rule
+            The rule in plain floats.
+
+        Raises
+        ------
+        InvalidValue
+            If it is no `Rule`, has a number that a rule cannot have, or depends on state: two
+            evaluations differ, or the rule is not what it was before.
+
+        """
+        first, again = self._evaluated(), self._evaluated()
+        for other in (again, before):
+            if other is not None and other != first:
+                raise InvalidValue(
+                    f"the rule of {self!r} must depend on its settings alone, but it was {other} "
+                    f"and then {first}: what changes in the course of rounds cannot be in a rule"
+                )
+        return first
+
+    def _evaluated(self) -> Rule:
         if not isinstance(rule := self.rule, Rule):
-            raise InvalidValue(f"the rule of {self!r} must be a Rule, got {rule!r}")
+            raise InvalidValue(f"the rule of {self!r} must be a Rule, got {shown(rule)}")
         return rule.plain()
 
     def told(self, noise_scale: float) -> Self:  # noqa: ARG002

@@ -11,10 +11,15 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from keyhole import checks, seeds
-from keyhole.errors import InvalidValue
-from keyhole.kernels import Ints
+from keyhole.errors import InvalidValue, shown
+from keyhole.kernels import Ints, Rule
 from keyhole.policies import Policy
 from keyhole.worlds import World
+from keyhole.worlds.rounds import MEMBERS
+
+# Numbers that no machine has the memory for are typing errors.
+MAX_SIZE = 10**9
+MAX_CHECKPOINTS = 10**7
 
 
 @runtime_checkable
@@ -49,6 +54,7 @@ class Plan:
     checkpoints: Ints
     seed: np.random.SeedSequence
     described: dict[str, str | int]
+    rules: dict[str, Rule]
 
     @classmethod
     def of(
@@ -59,41 +65,88 @@ class Plan:
         seed: seeds.Seed,
         checkpoints: int | Sequence[int] | None,
     ) -> Plan:
-        """Check the settings of a simulation."""
-        if not isinstance(world, World | WorldRecipe):
+        """Check the settings of a simulation; they are those of `simulate`."""
+        if isinstance(world, type) or not isinstance(world, World | WorldRecipe):
             raise InvalidValue(
                 f"world must be a World such as LinearWorld.random(...), "
                 f"or a recipe with n_arms, dim, draw(seed) and describe() such as "
-                f"RandomLinearWorld(...), got {world!r}"
+                f"RandomLinearWorld(...), got {shown(world)}"
             )
         if isinstance(world, World):
             check_world(world, world)
+        else:
+            sizes_of(world)
         horizon = checks.whole("horizon", horizon)
         named, times = _named(policies), _checkpoints(checkpoints, horizon)
         start = seeds.root(seed)
+        rules = {name: _rule(policy) for name, policy in named.items()}
         return cls(
             world=world,
             policies=named,
             horizon=horizon,
             checkpoints=times,
             seed=start,
-            described=_described(world, named, horizon, times, start),
+            described=_described(world, named, rules, horizon, times, start),
+            rules=rules,
         )
+
+    def check_rules(self) -> None:
+        """Refuse to go on if the rule of a policy is no longer what it was at the start.
+
+        A rule is evaluated once for each replication. One that depends on what happens meanwhile
+        would differ from one replication, thread or process to the next.
+        """
+        for name, policy in self.policies.items():
+            _rule(policy, self.rules[name])
+
+
+def _rule(policy: Policy, before: Rule | None = None) -> Rule:
+    """Evaluate a policy's rule where the noise scale is 1: any will do to tell rules apart."""
+    return policy.told(1.0).plain_rule(before)
+
+
+def sizes_of(recipe: World | WorldRecipe) -> tuple[int, int]:
+    """Check n_arms and dim of a world or a recipe, and return them."""
+    kind = type(recipe).__name__
+    return (
+        checks.whole(f"{kind}.n_arms", recipe.n_arms, most=MAX_SIZE),
+        checks.whole(f"{kind}.dim", recipe.dim, most=MAX_SIZE),
+    )
 
 
 def check_world(world: object, recipe: World | WorldRecipe) -> None:
-    """What every world must be, whoever wrote it, and the sizes that its recipe promises."""
-    kind, sizes = type(world).__name__, (recipe.n_arms, recipe.dim)
-    if not isinstance(world, World) or (world.n_arms, world.dim) != sizes:
-        raise InvalidValue(f"{recipe!r} must draw Worlds of (n_arms, dim) {sizes}, got {world!r}")
-    if checks.floats(f"{kind}.eta", world.eta).shape != sizes:
-        raise InvalidValue(f"{kind}.eta has shape {world.eta.shape}, not {sizes}")
+    """Check what every world must be, whoever wrote it, and the sizes that its recipe promises.
+
+    Parameters
+    ----------
+    world : object
+        What was drawn.
+    recipe : World or WorldRecipe
+        What it was drawn from; of a fixed world, itself.
+
+    """
+    kind = type(world).__name__
+    if isinstance(world, World):
+        for name in MEMBERS:
+            if not hasattr(world, name):
+                raise InvalidValue(
+                    f"{kind} has no {name}: set it in the class, in __init__ or as a property"
+                )
+    sizes = sizes_of(recipe)
+    if not isinstance(world, World) or sizes_of(world) != sizes:
+        raise InvalidValue(
+            f"{shown(recipe)} must draw Worlds of (n_arms, dim) {sizes}, got {shown(world)}"
+        )
+    if (shape := checks.floats(f"{kind}.eta", world.eta).shape) != sizes:
+        raise InvalidValue(f"{kind}.eta has shape {shape}, not {sizes}")
     checks.number(f"{kind}.noise_scale", world.noise_scale, least=0.0)
+    checks.flag(f"{kind}.shared_context", world.shared_context)
 
 
 def _described(
     world: World | WorldRecipe,
     policies: Mapping[str, Policy],
+    rules: Mapping[str, Rule],
     horizon: int,
     checkpoints: Ints,
     seed: np.random.SeedSequence,
@@ -103,7 +156,7 @@ def _described(
         name: {
             "name": type(policy).__name__,
             "settings": asdict(policy),
-            "rule": policy.told(1.0).rule,
+            "rule": rules[name],
         }
         for name, policy in policies.items()
     }
@@ -125,8 +178,10 @@ def _named(policies: Policies) -> dict[str, Policy]:
     if isinstance(policies, Policy):
         policies = [policies]
     if not isinstance(policies, Mapping | Sequence) or isinstance(policies, str):
-        raise InvalidValue(f"policies must be one, a list or a dict of them, got {policies!r}")
+        raise InvalidValue(f"policies must be one, a list or a dict of them, got {shown(policies)}")
     if not isinstance(policies, Mapping):
+        for policy in policies:
+            _check_policy(policy)
         named = {str(policy): policy for policy in policies}
         if len(named) < len(policies):
             raise InvalidValue("two policies are the same; give a dict with a name for each")
@@ -134,12 +189,15 @@ def _named(policies: Policies) -> dict[str, Policy]:
     if not policies:
         raise InvalidValue("at least one policy is needed, got none")
     for name, policy in policies.items():
-        if not isinstance(policy, Policy):
-            raise InvalidValue(f"policies must be Policy objects, by name or not, got {policy!r}")
+        _check_policy(policy)
         if not isinstance(name, str):
-            raise InvalidValue(f"a policy's name must be a text, got {name!r}")
-        policy.told(1.0).plain_rule()
+            raise InvalidValue(f"a policy's name must be a text, got {shown(name)}")
     return dict(policies)
+
+
+def _check_policy(policy: object) -> None:
+    if not isinstance(policy, Policy):
+        raise InvalidValue(f"policies must be Policy objects, by name or not, got {shown(policy)}")
 
 
 def _checkpoints(given: int | Sequence[int] | None, horizon: int) -> Ints:
@@ -154,12 +212,13 @@ def _checkpoints(given: int | Sequence[int] | None, horizon: int) -> Ints:
         wanted = np.concatenate([even, early]).round().clip(1, horizon)
     elif isinstance(given, Integral):
         count = min(checks.whole("checkpoints", given), horizon)
+        checks.whole("checkpoints", count, most=MAX_CHECKPOINTS)
         wanted = np.linspace(0, horizon, count + 1)[1:].round()
     else:
         wanted = checks.floats("checkpoints", given)
         if wanted.ndim != 1 or (wanted != wanted.round()).any():
-            raise InvalidValue(f"checkpoints must be whole numbers of rounds, got {given!r}")
-    times = np.unique(wanted.astype(np.int64))
-    if times.size == 0 or times[0] < 1 or times[-1] > horizon:
+            raise InvalidValue(f"checkpoints must be whole numbers of rounds, got {shown(given)}")
+    if wanted.size == 0 or wanted.min() < 1 or wanted.max() > horizon:
         raise InvalidValue(f"checkpoints must be numbers of rounds from 1 to {horizon}")
+    times = np.unique(wanted.astype(np.int64))
     return times if times[-1] == horizon else np.append(times, horizon)

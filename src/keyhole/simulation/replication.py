@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole import kernels, seeds
-from keyhole.errors import InvalidValue
+from keyhole.checks import LARGEST
+from keyhole.errors import InvalidValue, shown
 from keyhole.kernels import Ints, Record
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
@@ -32,7 +34,7 @@ class Player:
     """A policy with what it has learned and how it is doing."""
 
     def __init__(self, policy: Policy, world: World, checkpoints: Ints) -> None:
-        policy = policy.told(world.noise_scale)
+        policy = policy.told(float(world.noise_scale))
         n = world.n_arms
         shared = policy.parameters == "shared"
         self.rule = policy.plain_rule()
@@ -66,6 +68,26 @@ class Room(threading.local):
         return players
 
 
+def outcome_shapes(plan: Plan, *, answers: bool) -> dict[str, tuple[int, ...]]:
+    """Name the arrays that a replication of a plan gives, with the shape of each.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is simulated.
+    answers : bool
+        Whether rounds have right answers.
+
+    """
+    curve = (len(plan.policies), plan.checkpoints.size)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(SUMS if answers else SUMS[:3], curve)
+    per_arm = (*curve, plan.world.n_arms)
+    shapes |= {"pulls": per_arm, "error": per_arm}
+    if answers:  # the best observer is the same, whoever plays
+        shapes["best_correct"] = curve[1:]
+    return shapes
+
+
 ROOM = Room()
 NO_LABELS = np.empty(0, np.int64)
 
@@ -76,9 +98,32 @@ def replicate(plan: Plan, number: int, tick: Tick | None = None) -> Outcome:
     All that is random follows from the plan's seed and the replication's number. Every policy
     sees the same rounds and is handed the same numbers to draw from, so that what one does
     depends neither on which others there are, nor on where or when it is done.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is simulated.
+    number : int
+        Which replication.
+    tick : callable, optional
+        Called with the number of rounds that were just done.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        See `outcome_shapes`.
+
+    Raises
+    ------
+    InvalidValue
+        If a world gives rounds that cannot be played, or the rule of a policy has changed.
+
     """
+    plan.check_rules()
     with one_blas_thread():
-        return _played(plan, number, tick)
+        outcome = _played(plan, number, tick)
+    plan.check_rules()
+    return outcome
 
 
 def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
@@ -90,9 +135,15 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
     players, eta = ROOM.players_of(plan, world), np.array(world.eta, dtype=np.float64, order="C")
     seen = world.dim if world.shared_context else world.n_arms * world.dim
     size = max(16, min(4096, BLOCK_FLOATS // (seen + world.n_arms)))
+    rounds: Rounds | None = None
     for start in range(0, plan.horizon, size):
         n = min(size, plan.horizon - start)
-        rounds = _checked(world, world.rounds(n, source), n)
+        rounds, before = _checked(world, world.rounds(n, source), n), rounds
+        if before is not None and (before.labels is None) != (rounds.labels is None):
+            raise InvalidValue(
+                f"{type(world).__name__}.rounds must give labels always or never, "
+                f"but gave them in some of its blocks only"
+            )
         z = source["policy"].standard_normal(out=source.empty("z", (n, world.n_arms)))
         uniforms = source["coin"].random(out=source.empty("uniforms", (n, 2)))
         labels = NO_LABELS if rounds.labels is None else rounds.labels
@@ -104,11 +155,12 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
         if tick is not None:
             tick(n)
     noted = np.array([player.record.noted for player in players])
-    kept = SUMS if rounds.labels is not None else SUMS[:3]
+    answers = rounds is not None and rounds.labels is not None
+    kept = SUMS if answers else SUMS[:3]
     outcome = {name: noted[:, :, i] for i, name in enumerate(kept)}
     outcome["pulls"] = noted[:, :, len(SUMS) : len(SUMS) + world.n_arms]
     outcome["error"] = noted[:, :, len(SUMS) + world.n_arms :]
-    if rounds.labels is not None:  # the best observer is the same, whoever plays
+    if answers:  # the best observer is the same, whoever plays
         outcome["best_correct"] = outcome["best_correct"][0]
     return outcome
 
@@ -117,13 +169,13 @@ def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
     """The rounds as a kernel can take them: compiled code does not look where it reads."""
     kind, per_arm = type(world).__name__, (n, world.n_arms)
     if not isinstance(rounds, Rounds):
-        raise InvalidValue(f"{kind}.rounds({n}) must give Rounds, got {rounds!r}")
+        raise InvalidValue(f"{kind}.rounds({n}) must give Rounds, got {shown(rounds)}")
     allowed: dict[str, list[tuple[int, ...]]]
     allowed = {name: [per_arm] for name in ("rewards", "values", "latent")}
     allowed["observations"] = [(*per_arm, world.dim), (n, 1, world.dim)]
     plain = {}
     for name, shapes in allowed.items():
-        array = np.asarray(getattr(rounds, name))
+        array = _as_array(f"{kind}.rounds({n})", name, getattr(rounds, name))
         if array.shape not in shapes or array.dtype.kind not in "biuf":
             raise InvalidValue(
                 f"{kind}.rounds({n}) must give {name} as numbers of shape "
@@ -132,17 +184,34 @@ def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
         array = np.ascontiguousarray(array, dtype=np.float64)
         # Kernels are compiled for arrays of one kind, and not anew for those that are read-only.
         plain[name] = array if array.flags.writeable else array.copy()
-    # Latent values may be unknown.
-    for name in ("observations", "rewards", "values"):
-        if not kernels.all_finite(plain[name].reshape(-1)):
-            raise InvalidValue(f"{kind}.rounds({n}) gave {name} that are not all finite")
+    for name, array in plain.items():
+        # Of NaN both comparisons are false. Only latent values may be unknown.
+        usable = array.min() >= -LARGEST and array.max() <= LARGEST
+        if not usable and name == "latent":
+            usable = bool((np.isnan(array) | (np.abs(array) <= LARGEST)).all())
+        if not usable:
+            raise InvalidValue(
+                f"{kind}.rounds({n}) must give {name} of finite numbers up to {LARGEST:g}"
+                f"{', or NaN where nobody knows' if name == 'latent' else ''}"
+            )
     return Rounds(**plain, labels=_checked_labels(world, rounds.labels, n))
+
+
+def _as_array(source: str, name: str, given: object) -> NDArray[Any]:
+    """Make an array of what a world gave, which may be anything."""
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError, OverflowError, RecursionError, UserWarning) as reason:
+        raise InvalidValue(f"{source} gave {name} that are no array: {reason}") from None
+    if np.ma.is_masked(given):
+        raise InvalidValue(f"{source} gave {name} with masked entries")
+    return array
 
 
 def _checked_labels(world: World, labels: Ints | None, n: int) -> Ints | None:
     if labels is None:
         return None
-    given = np.asarray(labels)
+    given = _as_array(f"{type(world).__name__}.rounds({n})", "labels", labels)
     whole = given.shape == (n,) and given.dtype.kind in "iu"
     if not whole or not np.isin(given, np.arange(world.n_arms)).all():
         raise InvalidValue(

@@ -13,8 +13,9 @@ from queue import SimpleQueue
 import xarray as xr
 
 from keyhole import checks, seeds
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.simulation.blas import one_blas_thread
+from keyhole.simulation.interrupts import Interrupts
 from keyhole.simulation.plan import Plan, Policies, WorldRecipe
 from keyhole.simulation.progress import bar
 from keyhole.simulation.replication import Outcome, Tick, replicate
@@ -53,17 +54,52 @@ def simulate(
 ) -> xr.Dataset:
     """Let policies play the same rounds of a world, and label what comes of it.
 
-    world: a `World`, or a recipe such as `RandomLinearWorld`, from which each replication draws
-    its own. policies: one, several, or a dict of them by name. checkpoints: after how many rounds
-    to look (times, or how many). executor: any `concurrent.futures.Executor`, such as that of a
-    Dask client; by default `workers` threads, one for each core. resume: a folder that keeps
-    finished replications, from which the same call goes on. progress: show a bar (by default if
-    there is a terminal), or a function that is told of rounds as they are done.
+    The result depends on the seed alone, not on how or where the work is done. The rounds of
+    replication k are those of `world.rounds(horizon, seed=SeedSequence(seed, spawn_key=(k,)))`.
 
-    Returns `regret`, `latent_regret` and `optimal` over (policy, replication, time), `pulls` and
-    `error` over (policy, replication, time, arm). It depends on the seed alone, not on how or
-    where the work is done. Ctrl-C raises `SimulationInterrupted`, which carries what is finished.
+    Parameters
+    ----------
+    world : World or recipe
+        A `World`, or a recipe such as `RandomLinearWorld`, from which each replication draws its
+        own.
+    policies : Policy, sequence or dict of them
+        One, several, or several by name.
+    horizon : int
+        The number of rounds.
+    replications : int
+        How often all of it is repeated, with other random numbers.
+    seed : int, numpy.random.SeedSequence or None
+        None: another result each time.
+    checkpoints : int or sequence of int, optional
+        After how many rounds to look: times, or how many times.
+    executor : concurrent.futures.Executor, optional
+        Any, such as that of a Dask client; by default threads of our own.
+    workers : int, optional
+        The number of those threads, by default one for each core.
+    resume : str or os.PathLike, optional
+        A folder that keeps finished replications, from which the same call goes on.
+    progress : bool or callable, optional
+        Show a bar (by default if there is a terminal), or a function that is called with the
+        number of rounds that were just done.
 
+    Returns
+    -------
+    xarray.Dataset
+        `regret`, `latent_regret` and `optimal` over (policy, replication, time), `pulls` and
+        `error` over (policy, replication, time, arm).
+
+    Raises
+    ------
+    InvalidValue
+        If a setting cannot be used, a world gives what cannot be played, or the rule of a policy
+        changes in the course of the simulation.
+    FileError
+        If a file in `resume` is damaged, or cannot be read or written.
+    SimulationInterrupted
+        On Ctrl-C. It carries what is finished; pressing it again within a second changes nothing.
+
+    Examples
+    --------
     >>> import keyhole as kh
     >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=2, seed=1)
     >>> policies = [kh.ThompsonSampling(v=world.noise_scale), kh.Uniform()]
@@ -73,17 +109,15 @@ def simulate(
     >>> last = runs.regret.isel(time=-1).mean("replication")
     >>> bool(last[0] < last[1])
     True
+
     """
     plan = Plan.of(world, policies, horizon, seed, checkpoints)
     replications = checks.whole("replications", replications, most=10**7)
-    if executor is not None and not isinstance(executor, Executor):
+    workers = _workers(executor, workers)
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise InvalidValue(
-            "executor must be a concurrent.futures.Executor (of a Dask client: "
-            f"client.get_executor()), got {executor!r}"
+            f"progress must be True, False, None or a function, got {shown(progress)}"
         )
-    if executor is not None and workers is not None:
-        raise InvalidValue("workers are for our own threads: an executor has its own number")
-    workers = checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers)
     if resume is not None and seed is None:
         raise InvalidValue("give a seed to resume: without one, no two simulations are the same")
     store = None if resume is None else Store(resume, plan, versions()["keyhole"])
@@ -91,21 +125,42 @@ def simulate(
     missing = [number for number in range(replications) if number not in outcomes]
 
     def finish(number: int, outcome: Outcome) -> None:
+        if any(known.keys() != outcome.keys() for known in itertools.islice(outcomes.values(), 1)):
+            raise InvalidValue(
+                "a world must give labels in all replications or in none: if it does, delete "
+                f"the files in {resume}"
+            )
         outcomes[number] = outcome
         if store is not None:
             store.write(number, outcome)
 
     title = f"simulating {replications} x {plan.horizon:,} rounds"
-    with one_blas_thread(), bar(title, replications * plan.horizon, show=progress) as advance:
-        advance(len(outcomes) * plan.horizon)
+    with Interrupts() as interrupts:
         try:
-            if executor is None:
-                _on_threads(plan, missing, workers, finish, advance)
-            else:
-                _on_executor(plan, missing, executor, finish, advance)
+            with one_blas_thread(), bar(title, replications * plan.horizon, show=progress) as tick:
+                tick(len(outcomes) * plan.horizon)
+                if executor is None:
+                    _on_threads(plan, missing, workers, finish, tick)
+                else:
+                    _on_executor(plan, missing, executor, finish, tick)
+            return as_dataset(plan, outcomes)
         except KeyboardInterrupt:
-            raise SimulationInterrupted(as_dataset(plan, outcomes) if outcomes else None) from None
-    return as_dataset(plan, outcomes)
+            interrupts.ignore()
+            # A copy: after a second press, threads may still be at work on their last block.
+            done = dict(outcomes)
+            raise SimulationInterrupted(as_dataset(plan, done) if done else None) from None
+
+
+def _workers(executor: Executor | None, workers: int | None) -> int:
+    """Check who is to do the work, and return the number of threads."""
+    if executor is not None and not isinstance(executor, Executor):
+        raise InvalidValue(
+            "executor must be a concurrent.futures.Executor (of a Dask client: "
+            f"client.get_executor()), got {shown(executor)}"
+        )
+    if executor is not None and workers is not None:
+        raise InvalidValue("workers are for our own threads: an executor has its own number")
+    return checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers)
 
 
 class _StoppedError(Exception):

@@ -188,7 +188,9 @@ def _simulated(
 
     try:
         return once()
-    except FileError:
+    except FileError as reason:
+        if isinstance(reason, OSError):  # a full disk, say: what is there is not damaged
+            raise
         # A damaged file in there is worth no more than the simulation that it saves.
         shutil.rmtree(kept)
         return once()

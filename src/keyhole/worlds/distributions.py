@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.seeds import Stream
 
 Name: TypeAlias = Literal[
@@ -99,9 +99,25 @@ DRAWS: dict[str, Draw] = {
 
 
 def draw_of(setting: str, name: str) -> Draw:
-    """The distribution of this name, or an error that lists them."""
-    if name not in DRAWS:
-        raise InvalidValue(f"{setting} must be one of {', '.join(get_args(Name))}, got {name!r}")
+    """Find the distribution of a name.
+
+    Parameters
+    ----------
+    setting : str
+        What the name was given for, for the error.
+    name : str
+        One of `Name`.
+
+    Raises
+    ------
+    InvalidValue
+        If there is no such distribution; it lists them.
+
+    """
+    if not isinstance(name, str) or name not in DRAWS:
+        raise InvalidValue(
+            f"{setting} must be one of {', '.join(get_args(Name))}, got {shown(name)}"
+        )
     return DRAWS[name]
 
 

@@ -93,7 +93,7 @@ class LinearWorld(World):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             if name.endswith("distribution"):
-                draw_of(name, str(value))
+                draw_of(name, value)  # type: ignore[arg-type] # which it is about to check
             object.__setattr__(self, name, value)
 
     @classmethod

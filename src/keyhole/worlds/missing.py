@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from keyhole import checks
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.moments import Moments
 from keyhole.seeds import Seed, Streams, streams
 from keyhole.worlds.rounds import Floats, Rounds, World
@@ -42,7 +42,7 @@ class MissingWorld(World):
     def __post_init__(self) -> None:
         if not isinstance(self.world, World):
             raise InvalidValue(f"world must be a World, got {type(self.world).__name__}")
-        _check(self.share, self.fill, self.centre)
+        _check(self)
 
     @property
     def n_arms(self) -> int:
@@ -116,11 +116,13 @@ class RandomMissingWorld:
     centre: float = 0.0
 
     def __post_init__(self) -> None:
-        if not hasattr(self.recipe, "draw"):
+        needed = ("draw", "n_arms", "dim", "describe")
+        if isinstance(self.recipe, type) or not all(hasattr(self.recipe, name) for name in needed):
             raise InvalidValue(
-                f"recipe must be one that worlds are drawn from, got {type(self.recipe).__name__}"
+                f"recipe must be one that worlds are drawn from, with {', '.join(needed)}, "
+                f"got {shown(self.recipe)}"
             )
-        _check(self.share, self.fill, self.centre)
+        _check(self)
 
     @property
     def n_arms(self) -> int:
@@ -142,18 +144,21 @@ class RandomMissingWorld:
         return _described(self, self.recipe)
 
 
-def _check(share: float, fill: str, centre: float) -> None:
-    checks.number("share", share, least=0.0, most=1.0)
-    checks.number("centre", centre)
-    if fill not in get_args(Fill):
-        raise InvalidValue(f"fill must be one of {', '.join(get_args(Fill))}, got {fill!r}")
+def _check(gaps: MissingWorld | RandomMissingWorld) -> None:
+    """Check the settings, and put plain numbers in their place."""
+    share = checks.number("share", gaps.share, least=0.0, most=1.0)
+    object.__setattr__(gaps, "share", share)
+    object.__setattr__(gaps, "centre", checks.number("centre", gaps.centre))
+    if not isinstance(gaps.fill, str) or gaps.fill not in get_args(Fill):
+        kinds = ", ".join(get_args(Fill))
+        raise InvalidValue(f"fill must be one of {kinds}, got {shown(gaps.fill)}")
 
 
 def _described(gaps: MissingWorld | RandomMissingWorld, source: Any) -> dict[str, Any]:
     inner = source.describe()
     return {
         **inner,
-        "kind": f"{type(gaps).__name__} of {inner['kind']}",
+        "kind": f"{type(gaps).__name__} of {inner.get('kind', type(source).__name__)}",
         "dim": gaps.dim,
         "missing_share": gaps.share,
         "missing_fill": gaps.fill,

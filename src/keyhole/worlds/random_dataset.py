@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from keyhole import checks
-from keyhole.errors import InvalidValue, MissingExtra
+from keyhole.errors import InvalidValue, MissingExtra, shown
 from keyhole.seeds import Seed, Streams, streams
 from keyhole.tables import Dataset
 from keyhole.worlds.covariance import frozen
@@ -48,8 +48,10 @@ class RandomDatasetWorld:
         for name in ("sensing_scale", "reward_scale"):
             object.__setattr__(self, name, checks.number(name, getattr(self, name), least=0.0))
         for name, kinds in {"rewards": get_args(Rewards), "sensing": get_args(Sensing)}.items():
-            if (given := getattr(self, name)) not in kinds:
-                raise InvalidValue(f"{name} must be {' or '.join(map(repr, kinds))}, got {given!r}")
+            given = getattr(self, name)
+            if not isinstance(given, str) or given not in kinds:
+                allowed = " or ".join(map(repr, kinds))
+                raise InvalidValue(f"{name} must be {allowed}, got {shown(given)}")
         dim = checks.whole("observation_dim", self.observation_dim)
         if self.sensing == "coordinates":
             checks.whole("observation_dim", dim, most=self.data.features.shape[1])

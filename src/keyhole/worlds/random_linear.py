@@ -12,6 +12,9 @@ from keyhole.seeds import Seed, Streams, streams
 from keyhole.worlds.distributions import Name, draw_of
 from keyhole.worlds.linear import LinearWorld
 
+# Larger ones are typing errors: no machine has the memory.
+MAX_SIZE = 10**6
+
 
 @dataclass(frozen=True, kw_only=True)
 class RandomLinearWorld:
@@ -35,11 +38,12 @@ class RandomLinearWorld:
 
     def __post_init__(self) -> None:
         for name in ("n_arms", "context_dim", "observation_dim"):
-            object.__setattr__(self, name, checks.whole(name, getattr(self, name)))
+            size = checks.whole(name, getattr(self, name), most=MAX_SIZE)
+            object.__setattr__(self, name, size)
         for name in ("context_scale", "sensing_scale", "reward_scale"):
             object.__setattr__(self, name, checks.number(name, getattr(self, name), least=0.0))
         for name in ("shared_parameter", "shared_context"):
-            checks.flag(name, getattr(self, name))
+            object.__setattr__(self, name, checks.flag(name, getattr(self, name)))
         for name in ("context_distribution", "sensing_distribution", "reward_distribution"):
             draw_of(name, getattr(self, name))
 

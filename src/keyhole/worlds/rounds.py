@@ -28,35 +28,58 @@ class Rounds:
         return len(self.rewards)
 
 
+class Member:
+    """A member that a world must have: in its class, as a property, or set in `__init__`.
+
+    Unlike a property, it lets an attribute of the same name take its place.
+    """
+
+    def __init__(self, name: str, doc: str | None) -> None:
+        self.name, self.__doc__ = name, doc
+
+    def __get__(self, world: object, kind: type | None = None) -> Any:
+        if world is None:
+            return self
+        raise AttributeError(
+            f"{type(world).__name__} has no {self.name}: "
+            "set it in the class, in __init__ or as a property"
+        )
+
+
+# What every world has, besides its rounds.
+MEMBERS = ("n_arms", "dim", "eta", "noise_scale")
+
+
 class World(ABC):
     """A source of rounds. A world of your own is a subclass with these five members.
 
-    A policy in it sees `observations` and the reward of the arm that it pulls; the rest of a
-    block serves to judge it.
+    All but `rounds` may be attributes of the class, properties, or attributes that `__init__`
+    sets. A policy in it sees `observations` and the reward of the arm that it pulls; the rest of a
+    block serves to judge it. Numbers are finite and up to 1e50.
     """
 
     # Whether all arms see one observation, (n, 1, dim): blocks of more rounds then fit the cache.
     shared_context: bool = False
 
     @property
-    @abstractmethod
     def n_arms(self) -> int:
         """How many arms there are."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def dim(self) -> int:
         """The length of an observation."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def eta(self) -> Floats:
         """The parameter of the best linear prediction of each arm's reward, (n_arms, dim)."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def noise_scale(self) -> float:
         """R, the standard deviation of a reward given its observation, the largest over arms."""
+        raise NotImplementedError
 
     @abstractmethod
     def rounds(self, n: int, seed: Seed | Streams = None) -> Rounds:
@@ -71,6 +94,11 @@ class World(ABC):
             "noise_scale": float(self.noise_scale),
             "eta_sha256": digest(self.eta),
         }
+
+
+# Written as properties for those who read and check types; an attribute could not replace those.
+for _name in MEMBERS:
+    setattr(World, _name, Member(_name, getattr(World, _name).__doc__))
 
 
 def digest(*arrays: NDArray[Any]) -> str:

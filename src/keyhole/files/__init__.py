@@ -1,0 +1,10 @@
+"""Files that are whole or not there: replacing one in one step, and arrays in npz files.
+
+Errors name the path that was given, never a temporary file. No pickle is ever opened.
+"""
+
+from keyhole.files.arrays import read_arrays, write_arrays
+from keyhole.files.paths import Path, checked_path, naming
+from keyhole.files.replacing import is_part, replacing
+
+__all__ = ["Path", "checked_path", "is_part", "naming", "read_arrays", "replacing", "write_arrays"]

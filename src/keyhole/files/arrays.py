@@ -1,0 +1,168 @@
+"""Arrays in npz files: plain ones, uncompressed, each read once and straight into its memory.
+
+`read_arrays` trusts nothing. The size that a header declares must be the size of its data, before
+any memory is taken: a file cannot ask for more than it is long.
+"""
+
+import math
+import os
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.errors import FileError, FileMissing
+from keyhole.files.paths import Path, checked_path, file_mode, naming
+from keyhole.files.replacing import replacing
+
+# What reading a damaged zip file has been seen to raise, a flipped bit at a time.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    KeyError,
+)
+# No file of ours has a tenth of it.
+MAX_MEMBERS = 1000
+# Of what is read at a time: larger ones are no faster.
+CHUNK = 2**20
+# The beginning of an npy member as NumPy writes it, version 1.0 or 2.0, with the header's length.
+MAGIC = re.compile(rb"\x93NUMPY(\x01\x00..|\x02\x00....)", re.DOTALL)
+# The header as NumPy writes it, for numbers and texts. NumPy's own reader evaluates it as Python.
+HEADER = re.compile(
+    r"\{'descr': '([<>|][biufSU][1-9]\d{0,8})', 'fortran_order': (True|False), "
+    r"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+)
+MAX_HEADER = 10_000
+MAX_LETTER = 0x10FFFF
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write an npz file of plain arrays: all of it, or what was there stays.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Where the file shall be.
+    arrays : Mapping of str to numpy.ndarray
+        Arrays of numbers or texts, by name.
+
+    """
+    with replacing(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read the arrays of an npz file that `write_arrays` made.
+
+    Raises
+    ------
+    InvalidValue
+        If `path` is no path. A number is not read as a file descriptor.
+    FileError
+        If there is no file, it cannot be read, or it is not a whole npz file of plain arrays.
+
+    """
+    given = checked_path("path", path)
+    with naming("read", given):
+        if file_mode(given) is None:
+            raise FileMissing(f"cannot read {given}: there is no such file")
+        with open(given, "rb") as file:
+            return read_archive(file, given)
+
+
+def read_archive(file: IO[bytes], name: str) -> dict[str, NDArray[Any]]:
+    """Read the arrays of an open npz file, or of one in memory, which errors call `name`."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            _check_members(members, file.seek(0, os.SEEK_END))
+            return {member.filename[:-4]: _array(archive, member) for member in members}
+    except MemoryError:
+        raise FileError(f"{name} does not fit into memory") from None
+    except DAMAGE as reason:
+        raise FileError(f"{name} is not a whole npz file of plain arrays: {reason}") from None
+
+
+def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse what `write_arrays` does not write, by the table of contents alone."""
+    if len(members) > MAX_MEMBERS:
+        raise ValueError(f"it has {len(members):,} members, at most {MAX_MEMBERS:,} are read")
+    if len({member.filename for member in members}) < len(members):
+        raise ValueError("two of its members have the same name")
+    for member in members:
+        if not member.filename.endswith(".npy"):
+            raise ValueError(f"its member {member.filename!r} is no array")
+        if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
+            raise ValueError(
+                f"{member.filename} is compressed or encrypted; only plain ones are read"
+            )
+    # Members that overlap could be many times as large as the file.
+    if sum(member.file_size for member in members) > size:
+        raise ValueError("its members are larger than the file")
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    with archive.open(member) as file:
+        dtype, shape, fortran, length = _header(file)
+        if dtype.itemsize * math.prod(shape) != member.file_size - length:
+            raise ValueError(f"{member.filename} is not as long as its header says")
+        array = np.empty(shape[::-1] if fortran else shape, dtype)
+        # Reads to the end, where the checksum is compared.
+        _fill(file, array)
+    _check_content(member.filename, array)
+    array = array.astype(dtype.newbyteorder("="), copy=False)
+    return array.T if fortran else array
+
+
+def _header(file: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
+    """Read type, shape and order of an array, and how many bytes that took."""
+    magic = file.read(10)
+    magic += file.read(2) if magic[6:7] == b"\x02" else b""
+    if not MAGIC.fullmatch(magic):
+        raise ValueError("a member is no npy file of version 1.0 or 2.0")
+    size = int.from_bytes(magic[8:], "little")
+    if size > MAX_HEADER:
+        raise ValueError(f"a header of {size:,} bytes is too long")
+    found = HEADER.fullmatch(file.read(size).decode("latin1"))
+    if found is None:
+        raise ValueError("a header is not that of a plain array")
+    kind, fortran, lengths = found.groups()
+    try:
+        dtype = np.dtype(kind)
+    except TypeError:
+        raise ValueError(f"there is no type {kind}") from None
+    shape = tuple(int(length) for length in lengths.split(",") if length.strip())
+    return dtype, shape, fortran == "True", len(magic) + size
+
+
+def _fill(file: IO[bytes], array: NDArray[Any]) -> None:
+    """Read an array in small pieces, so that no second copy of it is ever in memory."""
+    room = array.reshape(-1).view(np.uint8).data
+    while room:
+        piece = file.read(min(CHUNK, len(room)))
+        if not piece:
+            raise EOFError("it ends too early")
+        room[: len(piece)] = piece
+        room = room[len(piece) :]
+
+
+def _check_content(name: str, array: NDArray[Any]) -> None:
+    """Refuse bytes that are no truth value or no letter: what is made of them is not defined."""
+    if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
+        raise ValueError(f"{name} has truth values other than 0 and 1")
+    if array.dtype.kind == "U" and array.size:
+        letters = array.reshape(-1).view(array.dtype.byteorder.replace("|", "=") + "u4")
+        if letters.max() > MAX_LETTER:
+            raise ValueError(f"{name} has letters that there are not")
