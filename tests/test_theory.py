@@ -342,7 +342,8 @@ def test_worlds_outside_the_assumptions_say_so() -> None:
 @pytest.mark.parametrize("name", ["uniform", "rademacher", "truncated-normal", "mixture"])
 @pytest.mark.parametrize("which", ["context_distribution", "sensing_distribution"])
 def test_r2_is_infinite_outside_normal_worlds(name: str, which: str) -> None:
-    normal, other = linear(), linear(**{which: name})
+    settings: dict[str, Any] = {which: name}
+    normal, other = linear(), linear(**settings)
     assert normal.r2 == normal.unseen_scale
     assert other.r2 == np.inf
     # What policies are told does not depend on the distribution.
@@ -353,8 +354,8 @@ def test_r2_is_infinite_outside_normal_worlds(name: str, which: str) -> None:
 
 
 def test_r2_is_zero_where_nothing_is_unseen() -> None:
-    whole = {"sensing": np.eye(4), "sensing_covariance": 0.0, "context_distribution": "uniform"}
-    assert linear(**whole).r2 <= 1e-7
+    whole = linear(sensing=np.eye(4), sensing_covariance=0.0, context_distribution="uniform")
+    assert whole.r2 <= 1e-7
 
 
 def test_the_expectation_given_y_is_not_linear() -> None:
@@ -413,12 +414,12 @@ def test_regret_is_linear_in_a_world_of_signs() -> None:
         slopes = (regret[:, 1] - regret[:, 0]) / 200_000
         return float(slopes.mean()), float(slopes.std(ddof=1) / math.sqrt(8))
 
-    seen, error = slope(world)
+    found, error = slope(world)
     usual, usual_error = slope(
         replace(world, context_distribution="normal", sensing_distribution="normal")
     )
     # What a normal world's logarithm still adds in these rounds is added here too, at most.
-    assert rate - 4 * error < seen < rate + usual + 4 * math.hypot(error, usual_error)
+    assert rate - 4 * error < found < rate + usual + 4 * math.hypot(error, usual_error)
     assert usual + 4 * usual_error < rate / 5
 
 

@@ -56,7 +56,10 @@ class World(ABC):
     @property
     @abstractmethod
     def noise_scale(self) -> float:
-        """R, the standard deviation of a reward given its observation, the largest over arms."""
+        """The standard deviation of a reward about y'eta, the largest over arms.
+
+        A policy with v="told" takes it. It must be finite; the theory's R need not be.
+        """
 
     @abstractmethod
     def rounds(self, n: int, seed: Seed | Streams = None) -> Rounds:
