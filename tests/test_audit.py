@@ -133,6 +133,19 @@ def test_eigenvalues_that_do_not_grow_are_found_out(monkeypatch: pytest.MonkeyPa
     assert claims.eigenvalues(broken).holds is False
 
 
+def test_eigenvalues_of_a_narrow_shared_cone_are_found_out() -> None:
+    """Twelve arms at even angles: lem:eig is false with a shared context (see test_theory)."""
+    angle = 2 * np.pi * np.arange(12) / 12
+    around = 4 * np.column_stack([np.cos(angle), np.sin(angle)])
+    cones = kh.LinearWorld(sensing=0.5 * np.eye(2), parameters=around, shared_context=True)
+    made = claims.eigenvalues(Scope(world=cones, horizon=4000, replications=4))
+    assert made.verdict == "contradicted"
+    assert made.evidence.startswith("so in 0 of 4 ")
+    assert "in all" not in made.evidence
+    own = Scope(world=replace(cones, shared_context=False), horizon=4000, replications=4)
+    assert claims.eigenvalues(own).verdict == "not contradicted"
+
+
 def test_too_early_or_too_noisy_is_neither_yes_nor_no() -> None:
     crowd = kh.LinearWorld.random(n_arms=10, context_dim=20, observation_dim=20, seed=1)
     early = Scope(world=crowd, horizon=200, replications=4)

@@ -108,6 +108,7 @@ def eigenvalues(scope: Scope) -> Finding:
     last = float(scope.traced.late.max())
     settled = share(np.asarray((scope.traced.late < scope.traced.pulls).all(axis=1)))
     holds = settled.at_least(1 - scope.delta)
+    since = f", and from {last + 1:,.0f} pulls on in all" if settled.value == 1.0 else ""
     return _finding(
         scope,
         "covariance_bound",
@@ -118,7 +119,7 @@ def eigenvalues(scope: Scope) -> Finding:
         f"probability {1 - scope.delta:g}",
         holds=None if not holds and scope.is_early else holds,
         supported=settled.supports(1 - scope.delta),
-        evidence=f"so in {settled} replications, and from {last + 1:,.0f} pulls on in all",
+        evidence=f"so in {settled} replications{since}",
     )
 
 
