@@ -326,11 +326,16 @@ def test_theory_prints_constants_bounds_and_a_plan() -> None:
     constants = kh.theory.instance(world)
     promises = kh.theory.Promises(constants, horizon=10_000)
     assert given["constants"]["kappa"]["value"] == constants.kappa.value
-    assert given["bounds"]["theorem_2"]["value"] == float(promises.bound("theorem_2"))
+    assert given["bounds"]["length"]["value"] == promises.length
+    assert given["bounds"]["length"]["from"] is None
+    assert given["bounds"]["length"]["status"] == "proved"
     assert given["arms"][1]["tau"]["value"] == promises.tau(1)
-    at_end = promises.bound("theorem_1", t=10_000.0, p=constants.p[1].value)
-    assert given["arms"][1]["theorem_1"]["value"] == pytest.approx(float(at_end))
-    assert given["arms"][1]["estimation_error"]["value"] == pytest.approx(float(at_end))
+    for early in (given["bounds"]["theorem_2"], given["arms"][1]["theorem_1"]):
+        assert early["value"] is None
+        assert early["from"] > promises.tau(1)
+        assert early["status"] == "open"
+        assert set(early["gaps"]) <= set(given["gaps"])
+    assert given["unmet"] == []
     assert given["plan"]["by_the_bound"] == promises.rounds_until(1, 0.2)
     # Half the error takes four times as long.
     again = json.loads(keyhole(*words, "--error", "0.1", "--arm", "2", "--json").stdout)
@@ -338,6 +343,47 @@ def test_theory_prints_constants_bounds_and_a_plan() -> None:
     shown = keyhole(*words, "--error", "0.2").stdout
     assert "exact" in shown
     assert "Arm 1 is known to within 0.2" in shown
+    assert "by theorem 1, whose proof is open" in shown
+
+
+def test_theory_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is cut off, and each arm's rows are its own."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = keyhole("theory", "--seed", "1").stdout
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert "…" not in shown
+    assert "shared_suboptimal_probability" in shown
+    given = json.loads(keyhole("theory", "--seed", "1", "--json").stdout)
+    rows = [line.split("│") for line in shown.splitlines() if line.startswith("│ 2 ")]
+    assert [row[2].split()[0] for row in rows] == list(given["arms"][1])
+    late = given["arms"][1]["theorem_1"]["from"]
+    cell = next(row[3].strip() for row in rows if "theorem_1" in row[2])
+    assert cell == f"not yet: from {late:.1e} on".replace("e+", "e")
+    assert "E[y y' | arm i is chosen]" in shown  # brackets are no markup
+
+
+def test_theory_says_where_nothing_is_promised(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        "[world]\nn_arms = 2\ncontext_dim = 2\nobservation_dim = 2\n"
+        'context_distribution = "rademacher"'
+    )
+    shown = keyhole("theory", "--config", "study.toml").stdout
+    assert "Nothing is promised of estimates or regret in this world. R2 is infinite" in shown
+    given = json.loads(keyhole("theory", "--config", "study.toml", "--json").stdout)
+    assert given["constants"]["r2"]["value"] == "inf"
+    assert "E[x'mu - y'eta | y]" in given["unmet"][0]
+    assert given["bounds"]["theorem_2"]["value"] is None
+    assert given["bounds"]["theorem_2"]["from"] == "inf"
+    assert given["bounds"]["length"]["value"] > 0  # lem:tr needs no R2
+    assert "no plan for this world" in fails("theory", "--config", "study.toml", "--error", "0.1")
+    assert "nothing to audit" in fails("audit", "--config", "study.toml")
+    (tmp_path / "study.toml").write_text(
+        "[world]\nn_arms = 2\ncontext_dim = 2\nobservation_dim = 2\nshared_context = true"
+    )
+    given = json.loads(keyhole("theory", "--config", "study.toml", "--json").stdout)
+    assert "shared-context" in given["bounds"]["theorem_2"]["gaps"]
+    assert "lem:eig is false" in given["gaps"]["shared-context"]
+    assert given["bounds"]["length"]["status"] == "proved"
 
 
 def test_theory_takes_the_world_of_a_file(tmp_path: Path) -> None:
@@ -346,7 +392,8 @@ def test_theory_takes_the_world_of_a_file(tmp_path: Path) -> None:
     )
     given = json.loads(keyhole("theory", "--config", "study.toml", "--json").stdout)
     assert given["constants"]["lambda_m"]["value"] == 0.0
-    assert given["bounds"]["theorem_2"]["value"] == "inf"  # nothing is promised
+    assert given["bounds"]["theorem_2"]["value"] is None  # nothing is promised
+    assert given["bounds"]["theorem_2"]["from"] == "inf"
     assert "give no flags" in fails("theory", "--config", "study.toml", "--arms", "3")
     (tmp_path / "study.toml").write_text(
         "[world]\nn_arms = 2\ncontext_dim = 2\nobservation_dim = 2\n"
@@ -367,13 +414,20 @@ def test_the_audit_is_a_table_and_a_page(tmp_path: Path) -> None:
     words = ("audit", "--horizon", "600", "--replications", "16", "--out", "out", "--seed", "1")
     result = keyhole(*words)
     assert result.exit_code == 0, result.output
-    assert "as it must" in result.stdout
+    assert "as it must be" in result.stdout
+    assert "not contradicted" in result.stdout
     page = (tmp_path / "out" / "audit.html").read_text()
     assert "lem:subg" in page
-    assert page.count("fails, as it must") == 3
+    assert page.count("<small>as it must be</small>") == 3
+    assert "Six of the paper's fifteen lemmas" in page
+    assert "What is open in the proofs" in page
+    assert "at this horizon the paper claims it from" in page
     given = json.loads(keyhole(*words, "--no-controls", "--json").stdout)
     assert len(given) == 14
     assert all(one["as_expected"] for one in given)
+    # 16 replications support no claim at 1%, so that "holds" is said of none.
+    assert {one["verdict"] for one in given} <= {"not contradicted", "cannot tell"}
+    assert [one["status"] for one in given[:3]] == ["proved", "corrected", "open"]
 
 
 def test_an_audit_that_fails_says_so_with_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +436,9 @@ def test_an_audit_that_fails_says_so_with_its_exit_code(monkeypatch: pytest.Monk
     bad = Finding("made up", "lem:none", "two is one", False, "it is not")
     monkeypatch.setattr(claims, "CLAIMS", (lambda _: bad,))
     words = ("audit", "--horizon", "100", "--replications", "4", "--no-controls")
-    assert keyhole(*words).exit_code == 1
+    result = keyhole(*words)
+    assert result.exit_code == 1
+    assert "contradicted" in result.stdout
 
 
 # -- in a real terminal ---------------------------------------------------------------------------

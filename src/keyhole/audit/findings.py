@@ -7,11 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from scipy.stats import binomtest, norm
+from scipy.stats import binom, binomtest, norm
 from scipy.stats import t as student
 
-# How many standard errors contradict a claim.
+from keyhole.theory import GAPS
+
+# How many standard errors contradict a rate.
 SURE = 3.0
+# The level of the exact tests of a probability.
+LEVEL = 0.01
 # An exponent that is not known to within this is not known.
 WIDE = 0.3
 
@@ -20,9 +24,26 @@ WIDE = 0.3
 class Finding:
     """A claim held against a simulation.
 
-    holds is None where the simulation cannot tell: too few pulls, or too much noise. expected is
-    False for a negative control: a claim outside its assumptions, which must fail if the audit can
-    tell right from wrong.
+    Parameters
+    ----------
+    name, label, claim, evidence : str
+        What was tested, its label in the paper, the claim and what was seen.
+    holds : bool or None
+        False if the simulation contradicts the claim, None if it cannot tell: too few pulls, or too
+        much noise.
+    expected : bool, default True
+        False for a negative control: a claim outside its assumptions, which must be contradicted if
+        the audit can tell right from wrong.
+    supported : bool, default False
+        Whether an exact test speaks for the claim, and not only none against it.
+    begins : str, default ""
+        From when on the paper makes the claim, if that is beyond the run. What is tested is then
+        stronger than what the paper says.
+    status : str, default ""
+        Whether the paper's bound is proved, corrected or open (`keyhole.theory.status_of`).
+    gaps : tuple of str, default ()
+        What is open, as keys of `keyhole.theory.GAPS`.
+
     """
 
     name: str
@@ -31,18 +52,33 @@ class Finding:
     holds: bool | None
     evidence: str
     expected: bool = True
+    supported: bool = False
+    begins: str = ""
+    status: str = ""
+    gaps: tuple[str, ...] = ()
 
     @property
     def as_expected(self) -> bool:
-        """Whether the theory is not contradicted, or a control has failed as it should."""
+        """Whether the claim is not contradicted, or a control is, as it should be."""
         return self.holds is not False if self.expected else self.holds is False
 
     @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the bound is open, in sentences."""
+        return tuple(GAPS[gap] for gap in self.gaps)
+
+    @property
     def verdict(self) -> str:
-        """The outcome in words."""
+        """The outcome in words.
+
+        "holds" needs an exact test that speaks for the claim, in the time of which the paper makes
+        it; "not contradicted" says no more than that.
+        """
         if self.holds is None:
             return "cannot tell"
-        return "holds" if self.holds else "fails"
+        if not self.holds:
+            return "contradicted"
+        return "holds" if self.supported and not self.begins else "not contradicted"
 
 
 class Share(NamedTuple):
@@ -63,9 +99,25 @@ class Share(NamedTuple):
         return float(found.low), float(found.high)
 
     def at_least(self, level: float) -> bool:
-        """Whether this does not contradict a probability of at least `level`."""
-        # By the claimed probability's own error: a share of 1 would else have none.
-        return bool(self.value >= level - SURE * np.sqrt(level * (1.0 - level) / self.size))
+        """Whether this does not contradict a probability of at least `level`.
+
+        By the exact binomial test of that probability, at 1%.
+        """
+        return bool(binom.sf(self._misses - 1, self.size, 1.0 - level) >= LEVEL)
+
+    def supports(self, level: float) -> bool:
+        """Whether an exact binomial test, at 1%, excludes that misses are twice as likely.
+
+        That is the evidence for a probability of at least `level` that so many trials can give: no
+        number of them shows that it is not a little less. Misses more likely than 1/3 are not
+        doubled but moved half the way to 1.
+        """
+        doubled = min(2.0 * (1.0 - level), 1.0 - 0.5 * level)
+        return bool(binom.cdf(self._misses, self.size, doubled) < LEVEL)
+
+    @property
+    def _misses(self) -> int:
+        return self.size - round(self.value * self.size)
 
 
 def share(hits: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Share:
@@ -86,6 +138,8 @@ class Slope(NamedTuple):
         """Whether it is, or None if its error leaves that open."""
         if self.value - SURE * self.error > limit:
             return False
+        if self.value + SURE * self.error <= limit:
+            return True
         return True if self.value <= limit and SURE * self.error <= WIDE else None
 
 

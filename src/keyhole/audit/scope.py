@@ -13,7 +13,7 @@ from keyhole.audit.tracing import Trace, trace
 from keyhole.errors import InvalidValue
 from keyhole.policies import Policy, ThompsonSampling
 from keyhole.simulation import simulate
-from keyhole.theory import Promises, instance
+from keyhole.theory import Promises, instance, unmet
 from keyhole.worlds import LinearWorld
 
 # Rates show after this many pulls for each dimension.
@@ -22,7 +22,11 @@ EARLY = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What is audited, and how hard: within the theory's assumptions, and with two arms or more."""
+    """What is audited, and how hard: within the theory's assumptions, and with two arms or more.
+
+    The assumptions need normal contexts and normal sensing noise in every direction: with others R2
+    is infinite, and there is nothing to audit.
+    """
 
     world: LinearWorld
     horizon: int = 4000
@@ -34,11 +38,10 @@ class Scope:
     def __post_init__(self) -> None:
         if not isinstance(self.world, LinearWorld):
             raise InvalidValue(f"an audit is of a LinearWorld, got {type(self.world).__name__}")
-        noise = np.linalg.eigvalsh(self.world.sensing_covariance).min()
-        if not self.world.is_subgaussian or not np.isfinite(self.world.r1) or noise <= 1e-12:
+        if reasons := unmet(self.world):
             raise InvalidValue(
-                "the theory assumes sub-Gaussian contexts and noise, and sensing noise in every "
-                "direction: there is nothing to audit without them"
+                f"there is nothing to audit: the theory promises nothing of this world. "
+                f"{'. '.join(reasons)}"
             )
         if self.world.n_arms < 2:
             raise InvalidValue("an audit needs two arms or more")

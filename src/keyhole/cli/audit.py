@@ -1,4 +1,4 @@
-"""`keyhole audit`: each claim of the paper against simulation."""
+"""`keyhole audit`: claims of the paper against simulation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from keyhole.cli.console import as_json, clean, err, out, writable
@@ -36,20 +37,24 @@ def audit(
     horizon: Annotated[int, typer.Option(min=100, help="Rounds.")] = 4000,
     replications: Annotated[int, typer.Option(min=4, help="Replications.")] = 40,
     delta: Delta = 0.1,
-    controls: Annotated[bool, typer.Option(help="Also claims that must fail.")] = True,
+    controls: Annotated[bool, typer.Option(help="Also claims that must be contradicted.")] = True,
     seed: Seed = 1,
     out_dir: Annotated[Path, typer.Option("--out", help="Where to write the page.")] = Path(
         "keyhole-report"
     ),
     json: Json = False,
 ) -> None:
-    """Hold each claim of the paper against simulation, and write a page about it.
+    """Hold claims of the paper against simulation, and write a page about it.
 
-    Controls are claims outside their assumptions: they must fail.
+    "holds": an exact test excludes that the claim fails twice as often as it may. "not
+    contradicted": no test speaks against it, and none for it. "cannot tell": too few pulls, or too
+    much noise.
 
-    Where pulls are too few or noise too large the audit says that it cannot tell.
+    Controls are claims outside their assumptions: they must be contradicted.
 
-    Exits with 1 if a claim fails, or a control does not.
+    Worlds in which the theory promises nothing are refused.
+
+    Exits with 1 if a claim is contradicted, or a control is not.
     """
     from keyhole.audit import Scope
     from keyhole.audit import audit as run
@@ -68,7 +73,12 @@ def audit(
     if (out_dir / report.PAGE).exists():  # which then links to it
         report.write(out_dir, list(STUDIES.values()))
     if json:
-        as_json([{**asdict(one), "as_expected": one.as_expected} for one in findings])
+        as_json(
+            [
+                {**asdict(one), "verdict": one.verdict, "as_expected": one.as_expected}
+                for one in findings
+            ]
+        )
     else:
         _show(findings)
         out().print(f"\n{page}", soft_wrap=True, markup=False)
@@ -79,8 +89,15 @@ def audit(
 def _show(findings: list[Finding]) -> None:
     table = Table("", "claim", "label", "what was seen", show_lines=True)
     for one in findings:
-        colour = "bold red" if not one.as_expected else "yellow" if one.holds is None else "green"
         failed = not one.expected and one.as_expected
-        said = f"[{colour}]{one.verdict}[/]" + ("\n[dim]as it must[/]" if failed else "")
-        table.add_row(said, f"[bold]{one.name}[/]\n{one.claim}", one.label, one.evidence)
+        good = failed or one.verdict == "holds"
+        colour = "bold red" if not one.as_expected else "green" if good else "yellow"
+        said = f"[{colour}]{one.verdict}[/]" + ("\n[dim]as it must be[/]" if failed else "")
+        begins = f"\n[dim]{one.begins}[/]" if one.begins else ""
+        table.add_row(
+            said,
+            f"[bold]{one.name}[/]\n{escape(one.claim)}{begins}",
+            f"{one.label}\n[dim]{one.status}[/]",
+            escape(one.evidence),
+        )
     out().print(table)

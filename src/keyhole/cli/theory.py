@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+import re
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Column, Table
 
 from keyhole.cli.console import as_json, clean, err, out
 from keyhole.cli.data import Json
@@ -21,6 +24,10 @@ from keyhole.cli.worlds import (
 )
 from keyhole.errors import InvalidValue
 
+if TYPE_CHECKING:
+    from keyhole.theory import Promise, Promises
+    from keyhole.worlds import LinearWorld
+
 EXAMPLES = """
 Examples:
 
@@ -33,6 +40,7 @@ Examples:
 
 # Where the planner's rate is measured.
 ROUNDS, REPLICATIONS = 4000, 20
+NOTHING = "nothing is promised"
 
 
 @clean
@@ -55,28 +63,38 @@ def theory(
 ) -> None:
     """Print the constants of a world, and the bounds of the paper for it.
 
-    The bounds are about rates: at sizes that can be simulated they are far above what happens.
+    Each bound has a status: proved, corrected or open, with the gaps of its proof listed below. A
+    bound whose time has not come prints as "not yet".
 
-    With --error, say how many rounds it takes to know an arm that well: by the bound, and by
+    With --error, say how many rounds it takes to know an arm that well: by theorem 1, and by
     simulation.
     """
-    from keyhole.theory import Promises, instance
+    from keyhole.theory import GAPS, Promises, instance
 
     world = linear_world(arms, context_dim, observation_dim, config, seed)
     if arm > world.n_arms:
         raise InvalidValue(f"there is no arm {arm}: the world has {world.n_arms}")
+    if error is not None and not math.isfinite(world.r2):
+        raise InvalidValue(
+            "--error: there is no plan for this world. Contexts and sensing noise are not both "
+            "normal: estimates do not tend to eta, however long the run"
+        )
     constants = instance(world)
     promises = Promises(constants, horizon=horizon, delta=delta, v=v)
+    bounds = {name: _entry(one) for name, one in promises.named.items()}
+    of_arms = [
+        {name: _entry(one) for name, one in promises.of_arm(i).items()} for i in range(world.n_arms)
+    ]
+    met = {gap for one in (*bounds.values(), *of_arms[0].values()) for gap in one["gaps"]}
     given: dict[str, Any] = {
         "horizon": horizon,
         "delta": delta,
         "v": promises.v,
+        "unmet": list(constants.unmet),
         "constants": {name: vars(one) for name, one in constants.named.items()},
-        "bounds": {name: vars(one) for name, one in promises.named.items()},
-        "arms": [
-            {name: vars(one) for name, one in promises.of_arm(i).items()}
-            for i in range(world.n_arms)
-        ],
+        "bounds": bounds,
+        "arms": of_arms,
+        "gaps": {name: text for name, text in GAPS.items() if name in met},
     }
     if error is not None:
         given["plan"] = _plan(world, promises, arm, error, seed)
@@ -86,8 +104,22 @@ def theory(
     _show(given)
 
 
-def _plan(world: Any, promises: Any, arm: int, error: float, seed: int) -> dict[str, Any]:
-    """When an arm is known to within a number: promised, and as it goes on average."""
+def _entry(one: Promise) -> dict[str, Any]:
+    """Return a bound for machines: no value before its time, and then when it begins."""
+    return {
+        "value": one.value,
+        "from": one.start,
+        "label": one.label,
+        "meaning": one.meaning,
+        "status": one.status,
+        "gaps": list(one.gaps),
+    }
+
+
+def _plan(
+    world: LinearWorld, promises: Promises, arm: int, error: float, seed: int
+) -> dict[str, Any]:
+    """When an arm is known to within a number: by theorem 1, and as it goes on average."""
     from keyhole.policies import ThompsonSampling
     from keyhole.simulation import simulate
     from keyhole.summary import times_root
@@ -114,37 +146,101 @@ def _plan(world: Any, promises: Any, arm: int, error: float, seed: int) -> dict[
 
 
 def _show(given: dict[str, Any]) -> None:
-    constants = Table("constant", "value", "± error", "label", "meaning", title="Constants",
-                      title_justify="left")  # fmt: skip
-    for name, one in given["constants"].items():
-        error = "at least" if math.isnan(one["error"]) else "exact"
-        error = f"{one['error']:.1g}" if one["error"] > 0.0 else error
-        constants.add_row(name, f"{one['value']:.4g}", error, one["label"], one["meaning"])
-    out().print(constants)
-    title = (
-        f"Bounds for {given['horizon']:,} rounds, with probability {1 - given['delta']:g}, "
-        f"v = {given['v']:.3g}"
-    )
-    bounds = Table("bound", "value", "label", "meaning", title=title, title_justify="left")
+    out().print(_constants(given["constants"]))
+    if given["unmet"]:
+        said_once = "Nothing is promised of estimates or regret in this world."
+        reasons = escape(". ".join(given["unmet"]))
+        out().print(f"[bold yellow]{said_once}[/] {reasons}.")
+    numbers = {name: i for i, name in enumerate(given["gaps"], start=1)}
+    v = f", v = {given['v']:.3g}" if math.isfinite(given["v"]) else ""
+    title = f"Bounds for {given['horizon']:,} rounds, with probability {1 - given['delta']:g}{v}"
+    table = _table("bound", title=title)
     for name, one in given["bounds"].items():
-        bounds.add_row(name, f"{one['value']:.3g}", one["label"], one["meaning"])
-    out().print(bounds)
-    heads = (f"{name}\n{one['label']}" for name, one in given["arms"][0].items())
-    arms = Table("arm", *heads, title="Of each arm, in the last round, after p_i T / 4 pulls of it",
-                 title_justify="left")  # fmt: skip
+        if one["from"] != math.inf:
+            meaning = f"{name} [dim]{one['label']}[/]\n{escape(one['meaning'])}"
+            table.add_row(meaning, said(one["value"], one["from"]), _status(one, numbers))
+    out().print(table)
+    empty = [name for name, one in given["bounds"].items() if one["from"] == math.inf]
+    if empty:
+        out().print(f"Nothing is promised by {', '.join(empty)}.")
+    arms = _table("arm", "bound", title="Of each arm, at the end, after p_i T / 4 pulls of it")
     for i, arm in enumerate(given["arms"], start=1):
-        arms.add_row(str(i), *(f"{one['value']:.3g}" for one in arm.values()))
-    out().print(arms)
-    err().print("[dim]The bounds are about rates: far above what happens at any usual size.[/]")
+        for name, one in arm.items():
+            if one["from"] != math.inf:
+                words = f"{name} [dim]{one['label']}[/]"
+                value = said(one["value"], one["from"])
+                arms.add_row(str(i), words, value, _status(one, numbers))
+        arms.add_section()
+    if arms.rows:
+        out().print(arms)
+    if numbers:
+        out().print("Open in the proofs:")
+    for name, number in numbers.items():
+        out().print(Padding(escape(f"{number}. {given['gaps'][name]}."), (0, 0, 0, 2)))
+    err().print(
+        "[dim]not yet: the bound begins beyond this horizon, and the number is the first horizon "
+        "that reaches it. nu_1, ell and tau are for this horizon, and grow with it.[/]"
+    )
     if "plan" in given:
-        plan = given["plan"]
-        spread = 2.0 * plan["rate_error"] / plan["rate"] * plan["by_simulation"]
-        surely = "after {:.2g}" if math.isfinite(plan["by_the_bound"]) else "never"
-        out().print(
-            f"Arm {plan['arm']} is known to within {plan['error']:g}: as simulated on average "
-            f"after {plan['by_simulation']:,.0f} ± {spread:,.0f} rounds (error x sqrt(t) = "
-            f"{plan['rate']:.3g} ± {plan['rate_error']:.1g}, measured from round "
-            f"{ROUNDS // 2:,} to {ROUNDS:,}); surely, by the bound, "
-            f"{surely.format(plan['by_the_bound'])}.",
-            soft_wrap=True,
-        )
+        out().print(_planned(given["plan"]), soft_wrap=True)
+
+
+def _table(*heads: str, title: str) -> Table:
+    """Return a table whose values and statuses never wrap: names and meanings get the rest."""
+    side = (Column("value", no_wrap=True), Column("status", no_wrap=True))
+    return Table(*heads, *side, title=title, title_justify="left")
+
+
+def _constants(constants: dict[str, Any]) -> Table:
+    table = Table("constant", "value", "± error", "label", "meaning", title="Constants",
+                  title_justify="left")  # fmt: skip
+    for name, one in constants.items():
+        error = f"{one['error']:.1g}" if one["error"] > 0.0 else "exact"
+        table.add_row(name, f"{one['value']:.4g}", error, one["label"], escape(one["meaning"]))
+    return table
+
+
+def said(value: float | None, start: float | None) -> str:
+    """Return a bound's value, or in words why it has none.
+
+    >>> said(None, 6.7e14), said(None, math.inf), said(0.125, None)
+    ('not yet: from 6.7e14 on', 'nothing is promised', '0.125')
+    """
+    if start is None:
+        return _plain(f"{value:.3g}")
+    return _plain(f"not yet: from {start:.1e} on") if start < math.inf else NOTHING
+
+
+def _plain(text: str) -> str:
+    """Return a number as 6.7e8, where Python writes 6.7e+08."""
+    return re.sub(r"e\+0?", "e", text)
+
+
+def _status(one: dict[str, Any], numbers: dict[str, int]) -> str:
+    """Return the status with the numbers of its gaps, which are listed below the tables."""
+    marks = _ranges(sorted(numbers[gap] for gap in one["gaps"]))
+    return f"{one['status']} [dim]{marks}[/]" if marks else str(one["status"])
+
+
+def _ranges(marks: list[int]) -> str:
+    """Return numbers in order, runs of them shortened.
+
+    >>> _ranges([1, 2, 3, 5, 7, 8])
+    '1-3 5 7-8'
+    """
+    starts = [mark for mark in marks if mark - 1 not in marks]
+    ends = [mark for mark in marks if mark + 1 not in marks]
+    pairs = zip(starts, ends, strict=True)
+    return " ".join(str(low) if low == high else f"{low}-{high}" for low, high in pairs)
+
+
+def _planned(plan: dict[str, Any]) -> str:
+    spread = 2.0 * plan["rate_error"] / plan["rate"] * plan["by_simulation"]
+    late = plan["by_the_bound"]
+    bound = _plain(f"from T = {late:.1e} on") if math.isfinite(late) else "never"
+    return (
+        f"Arm {plan['arm']} is known to within {plan['error']:g}: as simulated on average "
+        f"after {plan['by_simulation']:,.0f} ± {spread:,.0f} rounds (error x sqrt(t) = "
+        f"{plan['rate']:.3g} ± {plan['rate_error']:.1g}, measured from round "
+        f"{ROUNDS // 2:,} to {ROUNDS:,}); by theorem 1, whose proof is open, {bound}."
+    )

@@ -14,9 +14,9 @@ class ThompsonSampling(Policy):
     """Choose the arm whose sampled parameter promises most (eq:sample).
 
     v is the standard deviation of a reward given its observation, the paper's posterior
-    dispersion: at least R for its guarantees. "learned" estimates it for each parameter from the
-    rewards, starting from their mean square. "told", for simulations, takes the R of the world
-    that the policy plays in.
+    dispersion: the theory asks for at least R. "learned" estimates it for each parameter from the
+    rewards, starting from their mean square. "told", for simulations, takes the
+    `noise_scale` of the world that the policy plays in, which is R in a normal one.
 
     >>> import keyhole as kh
     >>> kh.ThompsonSampling(v=0.5, parameters="shared")

@@ -1,7 +1,21 @@
 """The theory as a tool: the constants of an instance, and what each lemma promises of it."""
 
 from keyhole.theory import bounds
-from keyhole.theory.constants import Constant, Instance, instance
+from keyhole.theory.constants import Constant, Instance, instance, unmet
 from keyhole.theory.promises import Promise, Promises
+from keyhole.theory.statements import GAPS, STATEMENTS, Statement, Status, status_of
 
-__all__ = ["Constant", "Instance", "Promise", "Promises", "bounds", "instance"]
+__all__ = [
+    "GAPS",
+    "STATEMENTS",
+    "Constant",
+    "Instance",
+    "Promise",
+    "Promises",
+    "Statement",
+    "Status",
+    "bounds",
+    "instance",
+    "status_of",
+    "unmet",
+]

@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 TRIALS, BLOCK = 200_000, 2_000
 # A median or a ratio of fewer gaps than this is mostly noise.
 LEAST_GAPS = 200
+# A smallest eigenvalue of the sensing noise below this is 0 up to rounding.
+TINY = 1e-12
 
 
 class Arrays(Protocol):
@@ -32,7 +34,7 @@ class Arrays(Protocol):
     @property
     def optimality(self) -> tuple[Floats, Floats]: ...  # noqa: D102
     @property
-    def is_normal(self) -> bool: ...  # noqa: D102
+    def shared_context(self) -> bool: ...  # noqa: D102
     @property
     def is_subgaussian(self) -> bool: ...  # noqa: D102
     @property
@@ -48,7 +50,7 @@ class Arrays(Protocol):
 class Constant:
     """A number with its standard error, its label in the paper and what it is.
 
-    An error of 0 means exact, NaN that the number is only known to be at least this.
+    An error of 0 means exact.
     """
 
     value: float
@@ -63,6 +65,10 @@ class Constant:
 @dataclass(frozen=True)
 class Instance:
     """All constants that the bounds are made of.
+
+    shared_context says whether all arms see one observation: lem:eig is false then. unmet lists the
+    assumptions of the theory that the world does not meet; if there are any, most bounds are
+    infinite, and nothing is promised.
 
     >>> import keyhole as kh
     >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=2, seed=1)
@@ -83,6 +89,8 @@ class Instance:
     r1: Constant
     r2: Constant
     r: Constant
+    shared_context: bool = False
+    unmet: tuple[str, ...] = ()
 
     @property
     def named(self) -> dict[str, Constant]:
@@ -115,8 +123,6 @@ def instance(world: Arrays, *, trials: int = TRIALS, seed: Seed = 0) -> Instance
     rarest = possible[np.argmin(p[possible])]
     kappa, margin = _gaps(world, n_arms, trials, seed)
     limit = np.sqrt(np.diag(world.observation_covariance).max())
-    said = "" if world.is_normal else "; of worlds that are not normal it may be larger"
-    known = 0.0 if world.is_normal else np.nan
     return Instance(
         n_arms=n_arms,
         dim=dim,
@@ -142,13 +148,36 @@ def instance(world: Arrays, *, trials: int = TRIALS, seed: Seed = 0) -> Instance
             "sub-Gaussian constant of the entries of an observation",
         ),
         r1=Constant(world.r1, 0.0, "eq:r1", "sub-Gaussian constant of the reward's noise"),
-        r2=Constant(
-            world.r2, known, "ass:subg", f"sub-Gaussian constant of x'mu - y'eta given y{said}"
-        ),
-        r=Constant(
-            float(np.hypot(world.r1, world.r2)), known, "lem:subg", f"sqrt(R1^2 + R2^2){said}"
-        ),
+        r2=Constant(world.r2, 0.0, "ass:subg", "sub-Gaussian constant of x'mu - y'eta given y"),
+        r=Constant(float(np.hypot(world.r1, world.r2)), 0.0, "lem:subg", "sqrt(R1^2 + R2^2)"),
+        shared_context=bool(world.shared_context),
+        unmet=unmet(world),
     )
+
+
+def unmet(world: Arrays) -> tuple[str, ...]:
+    """List the assumptions of the theory that a world does not meet, each with its reason.
+
+    Examples
+    --------
+    >>> import keyhole as kh
+    >>> unmet(kh.LinearWorld(sensing=[[1.0]], parameters=[[1.0]]))
+    ()
+
+    """
+    smallest = float(np.linalg.eigvalsh(world.sensing_covariance).min())
+    reasons = {
+        "R2 is infinite (ass:subg): contexts and sensing noise are not both normal, so "
+        "E[x'mu - y'eta | y] is in general not 0. An arm is chosen where its y looks good; its "
+        "estimate tends to the regression given that choice and not to eta, and regret can grow "
+        "linearly": np.isfinite(world.r2),
+        "R1 is infinite (eq:r1): the noise of rewards is not sub-Gaussian": np.isfinite(world.r1),
+        "c_y is infinite (eq:cy): contexts or sensing noise are not sub-Gaussian": (
+            world.is_subgaussian
+        ),
+        "lambda_m is 0 (eq:vt): there must be sensing noise in every direction": smallest > TINY,
+    }
+    return tuple(reason for reason, met in reasons.items() if not met)
 
 
 def _gaps(world: Arrays, n_arms: int, trials: int, seed: Seed) -> tuple[Constant, Constant]:

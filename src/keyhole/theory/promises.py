@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +13,24 @@ from keyhole import checks
 from keyhole.errors import InvalidValue
 from keyhole.theory import bounds
 from keyhole.theory.constants import Instance
+from keyhole.theory.statements import STATEMENTS, Word, status_of
 
 
 @dataclass(frozen=True)
 class Promise:
-    """A bound at one horizon, its label in the paper and what it says."""
+    """A bound at one horizon, its label in the paper, what it says, and whether it is proved.
 
-    value: float
+    value is None before the bound's time, and start is then the first horizon that reaches it:
+    infinite if none does, since nothing is promised. After it start is None. gaps are keys of
+    `GAPS`.
+    """
+
+    value: float | None
+    start: float | None
     label: str
     meaning: str
+    status: Word
+    gaps: tuple[str, ...]
 
 
 class Promises:
@@ -31,6 +41,9 @@ class Promises:
     >>> promises = kh.theory.Promises(kh.theory.instance(world), horizon=10_000)
     >>> promises.length < 100 < promises.nu_1        # lengths are modest, minimum times are not
     True
+    >>> found = promises.of_arm(0)["theorem_1"]
+    >>> found.value, found.start > promises.tau(0), found.status
+    (None, True, 'open')
     """
 
     def __init__(
@@ -46,8 +59,10 @@ class Promises:
         self.delta = checks.number("delta", delta, above=0.0, most=0.999)
         self.v = instance.r.value if v is None else checks.positive("v", v)
         if self.v < instance.r.value:
+            why = "".join(f"; {reason}" for reason in instance.unmet)
             raise InvalidValue(
-                f"the theorems need v to be at least R = {instance.r.value:.4g}, got {self.v:.4g}"
+                f"the theorems need v to be at least R = {instance.r.value:.4g}, got "
+                f"{self.v:.4g}{why}"
             )
         names = ("p_min", "kappa", "margin", "lambda_m", "c_eta", "c_y", "r")
         self._given: dict[str, Any] = {
@@ -58,12 +73,17 @@ class Promises:
             "v": self.v,
             **{name: getattr(instance, name).value for name in names},
         }
+        # Where too few gaps were seen to tell, the value that promises nothing.
+        for name, unknown in (("kappa", 0.0), ("margin", np.inf)):
+            if np.isnan(self._given[name]):
+                self._given[name] = unknown
         self.length = float(self.bound("length"))
 
     def bound(self, name: str, **more: Any) -> Any:
         """A function of `bounds` by name, at this instance.
 
-        t, n and p may be given besides, and another horizon, whose L is then taken.
+        t, n and p may be given besides, and another horizon, whose L is then taken. The formula is
+        computed whether its time has come or not: `named` and `of_arm` tell.
         """
         given = {**self._given, **more}
         if name not in bounds.__all__:
@@ -75,18 +95,15 @@ class Promises:
             raise InvalidValue(f"{name} does not depend on {', '.join(unknown)}")
         if missing := [argument for argument in wanted if argument not in given]:
             raise InvalidValue(f"{name} also needs {' and '.join(missing)}")
-        with np.errstate(all="ignore"):
-            value = getattr(bounds, name)(**{argument: given[argument] for argument in wanted})
-        # Nothing times an infinite constant: a bound of no use, not one of no value.
-        return np.where(np.isnan(value), np.inf, value)[()]
+        return getattr(bounds, name)(**{argument: given[argument] for argument in wanted})
 
     @property
     def nu_1(self) -> float:
-        """Pulls from which eigenvalues of B are known to grow."""
+        """Pulls from which eigenvalues of B are said to grow."""
         return float(self.bound("nu_1"))
 
     def tau(self, arm: int) -> float:
-        """The round from which theorem 1 holds of an arm (0, 1, ...)."""
+        """The round from which theorem 1 is claimed of an arm (0, 1, ...), of this horizon's T."""
         return float(self.bound("tau", p=self._p(arm)))
 
     def _p(self, arm: int) -> float:
@@ -102,66 +119,76 @@ class Promises:
         not below the horizon, that is itself late enough.
         """
         error, p = checks.positive("error", error), self._p(arm)
-        horizon, answer = 0.0, float(self.horizon)
-        while answer > horizon * (1.0 + 1e-9):
-            horizon = answer
+
+        def late_enough(horizon: float) -> float:
             whole = float(self.bound("theorem_1", t=1.0, p=p, horizon=horizon))
-            start = float(self.bound("tau", p=p, horizon=horizon))
-            answer = max(start, (whole / error) ** 2)
-            if not np.isfinite(answer):
-                return np.inf
-        return answer
+            return max(self._starts("theorem_1", p, horizon), (whole / error) ** 2)
+
+        return _first(float(self.horizon), late_enough)
 
     @property
     def named(self) -> dict[str, Promise]:
         """Every bound that needs no arm and no round, at the end of the horizon."""
         at_end = {"t": float(self.horizon), "n": float(self.horizon)}
+        p = self.instance.p_min.value
+        # The corollary needs a longest observation, which no instance has.
         return {
-            name: Promise(float(self.bound(name, **at_end)), label, meaning)
-            for name, (label, meaning) in MEANINGS.items()
+            name: self._promise(name, p, at_end)
+            for name, one in STATEMENTS.items()
+            if not one.of_arm and name != "bounded_corollary"
         }
 
     def of_arm(self, arm: int) -> dict[str, Promise]:
         """Every bound of one arm (0, 1, ...) at the end of the horizon, after p_i T / 4 pulls."""
         p, t = self._p(arm), float(self.horizon)
+        at_end = {"t": t, "p": p, "n": p * t / 4.0}
         return {
-            name: Promise(float(self.bound(name, t=t, p=p, n=p * t / 4.0)), label, meaning)
-            for name, (label, meaning) in MEANINGS_OF_ARMS.items()
+            name: self._promise(name, p, at_end) for name, one in STATEMENTS.items() if one.of_arm
         }
+
+    def _promise(self, name: str, p: float, at: dict[str, float]) -> Promise:
+        """Return a bound at the end of the horizon, or when it begins."""
+        one = STATEMENTS[name]
+        status = status_of(name, shared_context=self.instance.shared_context)
+        value = float(self.bound(name, **at))
+        start = _first(float(self.horizon), lambda horizon: self._starts(name, p, horizon))
+        if not np.isfinite(value):  # the bound says nothing, whatever the horizon
+            start = np.inf
+        in_time = start <= self.horizon
+        return Promise(
+            value if in_time else None,
+            None if in_time else start,
+            one.label,
+            one.meaning,
+            status.word,
+            status.gaps,
+        )
+
+    def _starts(self, name: str, p: float, horizon: float) -> float:
+        """Return the round from which a bound is claimed, by the constants of a horizon."""
+        one = STATEMENTS[name]
+        if not one.starts:
+            return 0.0
+        start = float(self.bound(one.starts, p=p, horizon=horizon))
+        # What begins at a number of pulls begins when p_i t / 4 reaches it.
+        if one.of_arm and one.starts == "nu_1":
+            return 4.0 * start / p if p > 0.0 else np.inf
+        return start
+
+
+def _first(horizon: float, starts: Callable[[float], float]) -> float:
+    """Return the smallest horizon, from a given one on, that is not before its own start.
+
+    Constants grow with the horizon, but slower: like powers of its logarithm.
+    """
+    answer = max(horizon, starts(horizon))
+    while answer > horizon * (1.0 + 1e-9):
+        if not np.isfinite(answer):
+            return np.inf
+        horizon = answer
+        answer = starts(horizon)
+    return answer
 
 
 # Where a bound is taken; one that does not depend on all of these is the same everywhere.
 AT = ("t", "n", "p")
-
-MEANINGS = {
-    "truncation": ("lem:tr", "no entry of any observation is larger"),
-    "length": ("eq:ybnd", "no observation is longer"),
-    "confidence_radius": ("lem:subg", "radius of the ellipsoid after as many pulls as rounds"),
-    "nu_1": ("lem:eig", "pulls from which B's eigenvalues are known to grow"),
-    "nu_2": ("lem:term1", "pulls from which an arm is not mistaken"),
-    "ell": ("lem:ni", "pulls that other arms may take from a clearly best one"),
-    "h": ("eq:h", "estimation error times the root of the pulls"),
-    "missed_odds": ("eq:phiinv2", "odds against a clearly best arm's sample, on average"),
-    "term_1": ("lem:term1", "pulls of j from a clearly best i, both well known"),
-    "term_2": ("lem:term2", "pulls of j since its sample is far off"),
-    "term_3": ("lem:term3", "pulls of j since its estimate is far off"),
-    "g_1": ("eq:g1", "a sample's error times the root of the rounds"),
-    "c_m": ("eq:cm", "the constant of a suboptimal pull"),
-    "suboptimal_probability": ("thm:reg2", "probability of a suboptimal pull in the last round"),
-    "theorem_2": ("thm:reg2", "regret of Algorithm 1"),
-    "g": ("thm:reg1", "errors of two samples times the root of the rounds, shared parameter"),
-    "shared_suboptimal_probability": (
-        "eq:probijsum",
-        "probability of a suboptimal pull, shared parameter",
-    ),
-    "shared_theorem": ("thm:reg1", "regret of Algorithm 2, if all arms share a parameter"),
-}
-
-MEANINGS_OF_ARMS = {
-    "tau": ("lem:ni", "the round from which the arm is surely pulled often enough"),
-    "expected_pulls": ("lem:piineq", "pulls that are expected at least (below 0: nothing is said)"),
-    "covariance_bound": ("lem:eig", "largest eigenvalue of B^-1"),
-    "estimation_error": ("lem:eta0", "|mean - eta|"),
-    "theorem_1": ("thm:eta2", "|mean - eta|, by rounds"),
-    "sampling_error": ("lem:eta1", "|sample - eta|"),
-}

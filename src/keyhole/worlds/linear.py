@@ -26,6 +26,9 @@ from keyhole.worlds.rounds import Floats, Rounds, World, digest
 
 # How many rounds an estimate is made from where no closed form is known.
 TRIALS = 100_000
+# A standard deviation of less than this share of the whole is 0 up to rounding: squares of
+# doubles cancel to about 1e-16, and their roots to 1e-8.
+ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -40,10 +43,11 @@ class LinearWorld(World):
     exactly the covariance asked for: normal, uniform, rademacher, truncated-normal, mixture,
     student-t (heavy tails, outside the paper's assumptions).
 
-    What is derived: `prediction` (D), `eta`, `observation_covariance`, `noise_scale` (R) and its
-    parts, `optimality` (p_i), `best_value`. The linear prediction y'eta is the expectation of
+    What is derived: `prediction` (D), `eta`, `observation_covariance`, `noise_scale`, `r1` and
+    `r2`, `optimality` (p_i), `best_value`. The linear prediction y'eta is the expectation of
     the reward given y in a normal world. In others it is still the best linear one, and its error
-    is uncorrelated with y, but not independent of it: a nonlinear observer could do better.
+    is uncorrelated with y, but not independent of it: a nonlinear observer could do better, and
+    the theory does not apply (`r2`).
     """
 
     sensing: Floats
@@ -186,22 +190,41 @@ class LinearWorld(World):
         return self.reward_scale if is_subgaussian(self.reward_distribution) else np.inf
 
     @cached_property
-    def r2(self) -> float:
-        """R2, the largest standard deviation of x'mu - y'eta over arms (ass:subg).
-
-        In a normal world it is that assumption's smallest constant. In others x'mu - y'eta given
-        y may have fatter tails than a normal of this scale, and the constant may be larger.
-        """
+    def unseen_scale(self) -> float:
+        """The largest standard deviation of x'mu - y'eta over arms, whatever the distributions."""
         return float(np.sqrt(np.diag(self.unseen_covariance).max().clip(min=0.0)))
 
     @cached_property
-    def noise_scale(self) -> float:
-        """R = sqrt(reward_scale^2 + R2^2): the standard deviation of a reward given y.
+    def r2(self) -> float:
+        """R2, the theory's sub-Gaussian constant of x'mu - y'eta given y (ass:subg).
 
-        The paper's lower limit for v in a normal world. In others it is the standard deviation of
-        the best linear prediction's error, over all y, and still finite for student-t.
+        In a normal world it is `unseen_scale`, the smallest constant of that assumption. It is 0
+        where y tells x'mu exactly. Otherwise it is infinite: a constant exists only if
+        E[x'mu - y'eta | y] = 0 for every y, and with other distributions that expectation is in
+        general not linear in y. (By symmetry it can be: A = I, and contexts and sensing noise of
+        one distribution and scale. Such exceptions are not looked for.)
+
+        A policy that is told a noise scale is told `noise_scale`, which is always finite.
         """
-        return float(np.hypot(self.reward_scale, self.r2))
+        if self.is_normal or self.unseen_scale <= ROUNDING * self.latent_scale:
+            return self.unseen_scale
+        return np.inf
+
+    @property
+    def latent_scale(self) -> float:
+        """The largest standard deviation of x'mu over arms."""
+        spread = self.parameters @ self.context_covariance @ self.parameters.T
+        return float(np.sqrt(np.diag(spread).max().clip(min=0.0)))
+
+    @cached_property
+    def noise_scale(self) -> float:
+        """sqrt(reward_scale^2 + unseen_scale^2): what a policy with v="told" is told.
+
+        The standard deviation of a reward about its best linear prediction y'eta, the largest over
+        arms. In a normal world with sub-Gaussian rewards it is also the theory's R, the lower limit
+        for v. In other worlds R is infinite and this number is not.
+        """
+        return float(np.hypot(self.reward_scale, self.unseen_scale))
 
     @property
     def is_normal(self) -> bool:
@@ -229,8 +252,10 @@ class LinearWorld(World):
         """p_i, the probability that arm i is optimal (def:astar), and its standard error.
 
         Exact (error 0) for independent normal values, and for up to four different arms of a
-        shared normal context; otherwise counted over 100,000 rounds.
+        shared normal context, and for a single arm; otherwise counted over 100,000 rounds.
         """
+        if self.n_arms == 1:
+            return np.ones(1), np.zeros(1)
         if self.has_independent_normal_values:
             exact = choice_probabilities(np.zeros(self.n_arms), self.value_scales)
             return exact, np.zeros(self.n_arms)
@@ -239,10 +264,12 @@ class LinearWorld(World):
             together = largest_of(self.predicted_covariance[np.ix_(first, first)])
             if together is not None:  # twins of one parameter win by turns
                 return (together / np.bincount(twin))[twin], np.zeros(self.n_arms)
-        p = np.zeros(self.n_arms)
+        wins = np.zeros(self.n_arms)
         for values in self._trials():
             best = values == values.max(axis=1, keepdims=True)
-            p += (best / best.sum(axis=1, keepdims=True)).sum(axis=0) / TRIALS
+            wins += (best / best.sum(axis=1, keepdims=True)).sum(axis=0)
+        # Divided once: a sum of many quotients may end above 1.
+        p = np.minimum(wins / TRIALS, 1.0)
         # An arm that was never seen to win may still win once in so many rounds.
         return p, np.sqrt(p * (1.0 - p) / TRIALS).clip(min=1.0 / TRIALS)
 

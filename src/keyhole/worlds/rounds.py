@@ -78,7 +78,10 @@ class World(ABC):
 
     @property
     def noise_scale(self) -> float:
-        """R, the standard deviation of a reward given its observation, the largest over arms."""
+        """The standard deviation of a reward about y'eta, the largest over arms.
+
+        A policy with v="told" takes it. It must be finite; the theory's R need not be.
+        """
         raise NotImplementedError
 
     @abstractmethod

@@ -5,9 +5,13 @@ C, and t and n, over which everything is vectorised; a function's arguments are 
 the bound depends on. Logarithms are natural. Where the paper slips, the corrected form is given and
 the docstring says so.
 
-The constants are enormous for any real instance: the bounds are about rates. At sizes that can be
-simulated they are above what happens by many orders of magnitude, and minimum times are beyond any
-horizon.
+A function computes its formula at any t and n. From when on the paper claims it, and whether that
+is proved, corrected or open, is in `keyhole.theory.STATEMENTS`; `keyhole.theory.Promises` gives no
+value before that time. Most bounds are open, and minimum times are beyond any horizon that can be
+simulated.
+
+Wrong arguments raise `InvalidValue`: a NaN, a probability outside 0 to 1, a count that is not
+whole.
 """
 
 from keyhole.theory.bounds.estimation import (

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.theory.bounds.estimation import h, nu_1
+from keyhole.theory.bounds.guards import guarded
 from keyhole.theory.bounds.parts import Floats, floats
 
 
+@guarded
 def nu_2(
     *,
     horizon: ArrayLike,
@@ -23,11 +25,11 @@ def nu_2(
 ) -> Floats:
     """nu_(2) = max(nu_1, 64 v^2 log T / (kappa^2 lambda_m)) (lem:term1)."""
     first = nu_1(horizon=horizon, n_arms=n_arms, length=length, lambda_m=lambda_m, delta=delta)
-    with np.errstate(divide="ignore"):
-        second = np.divide(64.0 * v**2 * np.log(floats(horizon)), kappa**2 * lambda_m)
+    second = np.divide(64.0 * v**2 * np.log(floats(horizon)), kappa**2 * lambda_m)
     return floats(np.maximum(first, second))
 
 
+@guarded
 def missed_odds(n: ArrayLike, *, v: float, kappa: float, c_eta: float, length: ArrayLike) -> Floats:
     """What E[(1 - p_ijt) / p_ijt] does not exceed after n pulls of arm i (eq:phiinv2).
 
@@ -35,11 +37,11 @@ def missed_odds(n: ArrayLike, *, v: float, kappa: float, c_eta: float, length: A
     arm i is clearly best. 2 sqrt(pi) / v (16 v^4 / kappa^3 + c_eta sqrt(1 + L^2 n) / 2) + 63.
     """
     seen = c_eta * np.sqrt(1.0 + floats(length) ** 2 * floats(n))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gaps = np.divide(16.0 * v**3, kappa**3)
-        return floats(2.0 * np.sqrt(np.pi) * (gaps + np.divide(0.5 * seen, v)) + 63.0)
+    gaps = np.divide(16.0 * v**3, kappa**3)
+    return floats(2.0 * np.sqrt(np.pi) * (gaps + np.divide(0.5 * seen, v)) + 63.0)
 
 
+@guarded
 def term_1(
     *,
     horizon: ArrayLike,
@@ -63,6 +65,7 @@ def term_1(
     return floats(pulls * odds + 4.0)
 
 
+@guarded
 def term_2(
     *,
     horizon: ArrayLike,
@@ -85,6 +88,7 @@ def term_2(
     return floats(pulls + 2.0)
 
 
+@guarded
 def term_3(
     *,
     horizon: ArrayLike,
@@ -106,6 +110,7 @@ def term_3(
     return floats(pulls + 1.0)
 
 
+@guarded
 def ell(
     *,
     horizon: ArrayLike,
@@ -129,6 +134,7 @@ def ell(
     return floats(n_arms * (term_1(**of, c_eta=c_eta) + term_2(**of) + term_3(**of)))
 
 
+@guarded
 def expected_pulls(
     t: ArrayLike,
     *,
@@ -153,6 +159,7 @@ def expected_pulls(
     return floats(0.5 * floats(p) * (floats(t) - others))
 
 
+@guarded
 def tau(
     *,
     horizon: ArrayLike,
@@ -176,11 +183,11 @@ def tau(
         horizon=horizon, n_arms=n_arms, v=v, kappa=kappa, c_eta=c_eta, length=length,
         lambda_m=lambda_m, delta=delta,
     )  # fmt: skip
-    with np.errstate(divide="ignore"):
-        own = np.maximum(4.0 * first / chance, 128.0 * np.log(1.0 / delta) / chance**2)
+    own = np.maximum(4.0 * first / chance, 128.0 * np.log(1.0 / delta) / chance**2)
     return floats(np.maximum(4.0 * others, own))
 
 
+@guarded
 def theorem_1(
     t: ArrayLike,
     *,
@@ -200,5 +207,4 @@ def theorem_1(
     constant = h(
         horizon=horizon, dim=dim, r=r, c_eta=c_eta, length=length, lambda_m=lambda_m, delta=delta
     )
-    with np.errstate(divide="ignore"):
-        return floats(2.0 * constant / np.sqrt(floats(p) * floats(t)))
+    return floats(2.0 * constant / np.sqrt(floats(p) * floats(t)))

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.theory.bounds.estimation import h, nu_1
+from keyhole.theory.bounds.guards import guarded
 from keyhole.theory.bounds.parts import Floats, floats, root, spread
 from keyhole.theory.bounds.pulls import tau
 
 
+@guarded
 def g_1(
     *,
     horizon: ArrayLike,
@@ -34,6 +36,7 @@ def g_1(
     return floats(root(8.0, p_min * lambda_m) * bracket)
 
 
+@guarded
 def c_m(
     *,
     horizon: ArrayLike,
@@ -52,6 +55,7 @@ def c_m(
     return floats(8.0 * v * root(np.pi, lambda_m) + 4.0 * constant)
 
 
+@guarded
 def suboptimal_probability(
     t: ArrayLike,
     *,
@@ -78,6 +82,7 @@ def suboptimal_probability(
     return floats(4.0 * margin * n_arms * constant / np.sqrt(p_min * floats(t)))
 
 
+@guarded
 def theorem_2(
     *,
     horizon: ArrayLike,
@@ -109,6 +114,7 @@ def theorem_2(
     return floats(floats(length) * (2.0 * c_eta * last + errors * (chance + summed)))
 
 
+@guarded
 def bounded_corollary(
     *,
     horizon: ArrayLike,
@@ -134,6 +140,7 @@ def bounded_corollary(
     )  # fmt: skip
 
 
+@guarded
 def g(
     *,
     horizon: ArrayLike,
@@ -156,6 +163,7 @@ def g(
     return floats(2.0 * root(2.0, lambda_m) * bracket)
 
 
+@guarded
 def shared_suboptimal_probability(
     t: ArrayLike,
     *,
@@ -182,6 +190,7 @@ def shared_suboptimal_probability(
     return floats(2.0 * margin * n_arms * constant / np.sqrt(floats(t)))
 
 
+@guarded
 def shared_theorem(
     *,
     horizon: ArrayLike,
