@@ -213,3 +213,88 @@ def test_a_header_that_makes_no_sense(path: Path, header: dict[str, Any]) -> Non
 def test_arrays_that_make_no_sense(path: Path, arrays: dict[str, Any]) -> None:
     with pytest.raises(kh.FileError):
         kh.Bandit.load(edited(path, **arrays))
+
+
+# -- sums and caches that do not fit together ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("matrices", lambda m: m * 1.5),  # P is no longer the inverse of B
+        ("matrices", lambda m: np.where(np.arange(3) == 0, m * -1.0, m)),  # B is not positive
+        ("mean", lambda m: m + 1.0),
+        ("moment", lambda m: m * 2.0),
+        ("residual", lambda r: r - 1e9),
+        ("penalty", lambda p: p - 1e9),
+    ],
+)
+def test_caches_that_do_not_follow_from_the_sums(path: Path, name: str, change: Any) -> None:
+    with np.load(path) as file:
+        array = file[name]
+    with pytest.raises(kh.FileError):
+        kh.Bandit.load(edited(path, **{name: change(array)}))
+
+
+def test_large_scales_and_drift_are_no_damage(tmp_path: Path) -> None:
+    """What a bandit may come to by itself loads: collinear features of a large scale, many steps."""
+    rng = np.random.default_rng(1)
+    for scale in (1e-8, 1.0, 1e6):
+        bandit = kh.Bandit(kh.ThompsonSampling(), arms=2, dim=4, seed=1)
+        base = rng.standard_normal((6000, 1)) * scale
+        for y in base + 1e-6 * scale * rng.standard_normal((6000, 4)):
+            bandit.learn(bandit.choose(y), float(y[0] / scale))
+        bandit.save(tmp_path / "b.npz")
+        again = kh.Bandit.load(tmp_path / "b.npz")
+        np.testing.assert_array_equal(again.posterior.mean, bandit.posterior.mean)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"lineage": None},
+        {"lineage": {"run": 5, "pasts": {}}},
+        {"lineage": {"run": "a", "pasts": {"b": [1, -1]}}},
+        {"lineage": {"run": "a", "pasts": {"b": [1]}}},
+        {"learned_ids": "x"},
+        {"learned_ids": [1]},
+        {"columns": ["a"]},
+        {"columns": "abc"},
+        {"features": {"intercept": 5}},
+        {"features": {"unknown": True}},
+        {"probabilities": 1},
+        {"dim": 0},
+        {"dim": 10**300},
+        {"waiting": ["Z"]},
+        {"provisional": ["A"]},
+    ],
+)
+def test_parts_of_a_header_that_make_no_sense(path: Path, header: dict[str, Any]) -> None:
+    with pytest.raises(kh.FileError):
+        kh.Bandit.load(edited(path, header))
+
+
+def test_what_load_would_refuse_is_not_saved(bandit: kh.Bandit, path: Path) -> None:
+    """An arm of NaN was saved, and then nothing could load it: the good file was gone."""
+    before = path.read_bytes()
+    bandit._learned.posterior.state.mean[0] = np.nan
+    with pytest.raises(kh.FileError, match="mean is not finite"):
+        bandit.save(path)
+    assert path.read_bytes() == before
+
+
+def test_deep_json_is_no_recursion_error(path: Path) -> None:
+    with np.load(path) as file:
+        parts = {name: file[name] for name in file.files}
+    parts["header"] = np.array("[" * 100_000)
+    np.savez(path, **parts)
+    with pytest.raises(kh.FileError, match="header"):
+        kh.Bandit.load(path)
+
+
+@pytest.mark.parametrize("path", [None, 1, True, b"\x00", 3.5])
+def test_what_is_no_path(bandit: kh.Bandit, path: Any) -> None:
+    with pytest.raises(kh.KeyholeError):
+        bandit.save(path)
+    with pytest.raises(kh.KeyholeError):
+        kh.Bandit.load(path)

@@ -63,7 +63,7 @@ def recorded(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "random": saved.random,
         "lineage": {"run": saved.lineage.run, "pasts": saved.lineage.everything()},
         "learned_ids": saved.once.recent.listed(),
-        "columns": saved.columns,
+        "columns": None if saved.columns is None else list(saved.columns),
         "waiting": [one.arm for one in learned.waiting],
         "provisional": [one.arm for one in learned.provisional],
     }
@@ -190,7 +190,7 @@ def _texts(name: str, given: Any) -> list[str]:
 def _column_names(given: Any, dim: int) -> tuple[str, ...] | None:
     if given is None:
         return None
-    names = tuple(_texts("columns", list(given)))
+    names = tuple(_texts("columns", given))
     if len(names) != dim:
         raise FileError(f"the saved columns are {len(names)}, and dim is {dim}")
     return names
