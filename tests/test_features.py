@@ -83,6 +83,18 @@ def test_the_prediction_is_the_conditional_expectation_in_the_long_run() -> None
     assert now[0, 0] == pytest.approx(expected, abs=0.03 * np.sqrt(spread[0, 0]))
 
 
+def test_rows_of_one_pattern_are_filled_as_each_alone() -> None:
+    """One eigendecomposition serves all rows that miss the same entries, in any order."""
+    moments, rows = Moments.empty(4), with_gaps(observations(60, seed=9), 0.3)
+    moments.add(with_gaps(observations(200), 0.2))
+    rows[10:20, 1] = rows[40, 1] = np.nan
+    alone = np.array([row.copy() for row in rows])
+    for k in range(60):
+        moments.fill(alone[k : k + 1])
+    moments.fill(rows)
+    np.testing.assert_array_equal(rows, alone)
+
+
 def test_moments_of_rows_with_gaps_are_those_of_pairs() -> None:
     rows = with_gaps(observations(200), 0.3)
     moments = Moments.empty(4)

@@ -237,7 +237,7 @@ def test_caches_that_do_not_follow_from_the_sums(path: Path, name: str, change: 
 
 
 def test_large_scales_and_drift_are_no_damage(tmp_path: Path) -> None:
-    """What a bandit may come to by itself loads: collinear features of a large scale, many steps."""
+    """What a bandit comes to by itself loads: collinear features of a large scale, many steps."""
     rng = np.random.default_rng(1)
     for scale in (1e-8, 1.0, 1e6):
         bandit = kh.Bandit(kh.ThompsonSampling(), arms=2, dim=4, seed=1)
