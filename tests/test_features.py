@@ -695,7 +695,7 @@ def test_a_recipe_of_worlds_with_gaps() -> None:
     assert shown["kind"] == "RandomMissingWorld of RandomLinearWorld"
     assert shown["missing_share"] == 0.3
     assert gaps.draw(1).dim == gaps.dim == 4
-    with pytest.raises(kh.InvalidValue, match="worlds are drawn from.*got LinearWorld"):
+    with pytest.raises(kh.InvalidValue, match=r"worlds are drawn from.*got LinearWorld"):
         kh.RandomMissingWorld(WORLD, share=0.1)
 
 
