@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 import keyhole as kh
 from keyhole.cli import app
+from keyhole.datasets import download
 from keyhole.studies import STUDIES
 
 TINY = ["--quick", "--horizon", "100", "--replications", "2"]
@@ -32,6 +33,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KEYHOLE_DATA", raising=False)
     for template in ("_DATA_INFO", "_DATA_FEATURES", "_DATA_QUALITIES"):
         monkeypatch.setattr(_openml, template, "http://127.0.0.1:9/{}")
+    monkeypatch.setattr(download, "DESCRIPTION", "http://127.0.0.1:9/{}")
     monkeypatch.setattr(_openml.time, "sleep", lambda _: None)
 
 
@@ -214,19 +216,19 @@ def test_numbers_out_of_range_are_usage_errors(words: list[str]) -> None:
 # -- data -----------------------------------------------------------------------------------------
 
 
-def test_data_list(data_dir: Path) -> None:
+def test_data_list(small_data: Path) -> None:
     rows = json.loads(keyhole("data", "list", "--json").stdout)
     places = {row["name"]: row["place"] for row in rows}
     assert places["wine"] == "comes with scikit-learn"
     assert "OpenML has it as 1044" in places["eye_movements"]
-    shown = keyhole("data", "list", "--data-dir", str(data_dir)).stdout
+    shown = keyhole("data", "list", "--data-dir", str(small_data)).stdout
     assert "not here" not in shown
 
 
-def test_data_check(data_dir: Path, tmp_path: Path) -> None:
-    all_right = keyhole("data", "check", "--data-dir", str(data_dir))
+def test_data_check(small_data: Path, tmp_path: Path) -> None:
+    all_right = keyhole("data", "check", "--data-dir", str(small_data))
     assert all_right.exit_code == 0
-    assert all_right.stdout.count("right") == 5
+    assert all_right.stdout.count("right") == 6
     # What is missing is no error unless it was asked for; what is wrong always is.
     assert keyhole("data", "check").exit_code == 0
     assert keyhole("data", "check", "eye_movements").exit_code == 1
@@ -253,22 +255,63 @@ def test_data_fetch_without_a_network() -> None:
 # -- reproduce ------------------------------------------------------------------------------------
 
 
-def test_reproduce_makes_what_it_can_and_says_what_it_left_out(tmp_path: Path) -> None:
+def test_without_the_papers_data_reproduce_makes_every_figure_on_stand_ins(tmp_path: Path) -> None:
+    """No folder, no cache, no network: one line says so, and what stands in for what."""
     result = keyhole("reproduce", *TINY, "--out", "out")
     assert result.exit_code == 0, result.output
-    assert "left out fig4, fig5, fig6: eye_movements is not here" in result.stderr
-    for name in ("fig4", "fig5", "fig6"):
-        assert not (tmp_path / "out" / name).exists()
-    for name in ("fig1", "fig2", "fig3", "shared", "scaling"):
+    said = [line for line in result.stderr.splitlines() if "stand-ins" in line]
+    assert len(said) == 1
+    assert (
+        "Digits for the paper's Eye movements, Breast cancer for the paper's EEG eye state: "
+        f"there is no {tmp_path / 'home' / 'keyhole' / 'eye_movements.csv'}, and eye_movements "
+        "could not be downloaded from OpenML (Connection refused)"
+    ) in said[0]
+    assert result.stdout.count("stand-in: Digits for the paper's Eye movements") == 3
+    for name in STUDIES:
         assert (tmp_path / "out" / name / "figure.pdf").exists()
-    assert (tmp_path / "out" / "index.html").read_text().count("left out</span>") == 3
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert page.count("on stand-ins</span>") == 3
+    assert "left out" not in page
 
 
-def test_a_figure_asked_for_by_name_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
-    complaint = fails("reproduce", "fig4", *TINY)
-    assert "eye_movements.csv" in complaint
-    assert "keyhole data fetch eye_movements" in complaint
+def test_a_folder_that_lacks_a_file_has_a_stand_in_for_it(small_data: Path) -> None:
+    (small_data / "eeg-eye-state.csv").unlink()
+    words = ("reproduce", "fig4", *TINY, "--data-dir", str(small_data), "--json")
+    result = keyhole(*words)
+    assert result.exit_code == 0, result.output
+    made = json.loads(result.stdout)["studies"][0]
+    assert made["stand_ins"] == {"EEG eye state": "Breast cancer"}
+    assert f"there is no {small_data / 'eeg-eye-state.csv'} or " in result.stderr
+
+
+def test_openml_is_tried_once_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def silent(_: str, patience: float) -> None:
+        asked.append(patience)
+        raise TimeoutError(f"no answer within {patience:g} s")
+
+    monkeypatch.setattr(download, "_ask", silent)
+    result = keyhole("reproduce", "fig4", *TINY)
+    assert result.exit_code == 0, result.output
+    assert asked == [5.0]
+    assert "(no answer within 5 s)" in result.stderr
+
+
+def test_a_wrong_data_file_is_no_case_for_a_stand_in(small_data: Path, tmp_path: Path) -> None:
+    """An error where the study was named; otherwise its studies are left out, and that is said."""
+    (small_data / "eeg-eye-state.csv").write_text("V1,Class\n1,1\n2,2\n")
+    folder = ("--data-dir", str(small_data))
+    assert "eeg-eye-state.csv is not eeg-eye-state" in fails("reproduce", "fig4", *TINY, *folder)
     assert not (tmp_path / "keyhole-report").exists()
+    result = keyhole("reproduce", *TINY, *folder, "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert re.search("left out fig4, fig5, fig6: .*eeg-eye-state.csv is not", result.stderr)
+    assert (tmp_path / "out" / "index.html").read_text().count("left out</span>") == 3
+    assert not (tmp_path / "out" / "fig4").exists()
+
+
+def test_a_study_that_does_not_exist_is_an_error() -> None:
     assert "no study 'fig7'; there is fig1" in fails("reproduce", "fig7")
     assert "nowhere" in fails("reproduce", "fig4", "--data-dir", "nowhere", *TINY, code=2)
 
@@ -281,8 +324,8 @@ def test_the_number_of_threads_changes_nothing(tmp_path: Path) -> None:
     assert one.equals(two)
 
 
-def test_reproduce_for_machines(data_dir: Path) -> None:
-    words = ("reproduce", "fig2", "fig6", *TINY, "--data-dir", str(data_dir), "--json")
+def test_reproduce_for_machines(small_data: Path) -> None:
+    words = ("reproduce", "fig2", "fig6", *TINY, "--data-dir", str(small_data), "--json")
     result = keyhole(*words)
     assert result.exit_code == 0, result.output
     given = json.loads(result.stdout)

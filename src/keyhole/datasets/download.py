@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import queue
+import re
 import socket
 import tempfile
 import threading
@@ -125,7 +126,9 @@ def _ask(address: str, patience: float) -> None:
 
 
 def _short(reason: Exception) -> str:
-    text = str(reason).strip().splitlines()
+    if isinstance(reason, urllib.error.URLError) and isinstance(reason.reason, OSError):
+        reason = reason.reason
+    text = re.sub(r"^\[Errno -?\d+\] ", "", str(reason).strip()).splitlines()
     return text[0] if text else type(reason).__name__
 
 

@@ -64,7 +64,7 @@ def load(
     if not isinstance(name, str | os.PathLike):
         raise InvalidValue(f"a data set is asked for by name or path, got {name!r}")
     if str(name) not in CATALOGUE:
-        if Path(name).suffix.lower() == ".csv":
+        if Path(name).suffix.lower() == ".csv" or "://" in str(name):
             return read_csv(name, label=label)
         raise InvalidValue(
             f"there is no data set {str(name)!r}; there is {', '.join(CATALOGUE)}, or the path of "
