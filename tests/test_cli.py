@@ -222,7 +222,8 @@ def test_data_list(small_data: Path) -> None:
     assert places["wine"] == "comes with scikit-learn"
     assert "OpenML has it as 1044" in places["eye_movements"]
     shown = keyhole("data", "list", "--data-dir", str(small_data)).stdout
-    assert "not here" not in shown
+    assert "not here; OpenML" not in shown
+    assert shown.count("not here; the package index has it in") == 2
 
 
 def test_data_check(small_data: Path, tmp_path: Path) -> None:

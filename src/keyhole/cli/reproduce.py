@@ -14,6 +14,7 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
+from keyhole import checks
 from keyhole.cli.console import as_json, clean, err, out, writable
 from keyhole.cli.data import DataDir, Json
 from keyhole.errors import DataUnavailable, FileError, InvalidValue, KeyholeError, MissingExtra
@@ -119,7 +120,7 @@ def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, st
 
     unknown = [name for name in names if name not in STUDIES]
     if unknown:
-        raise InvalidValue(f"there is no study {unknown[0]!r}; there is {NAMES}")
+        raise checks.unknown("study", unknown[0], STUDIES)
     wanted = [study for name, study in STUDIES.items() if name in names or not names]
     tables = list(dict.fromkeys(table for study in wanted for table in study.data))
     absent, wrong = _tried(tables, settings)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import pandas as pd
 from sklearn.datasets import fetch_openml
 
+from keyhole import checks
 from keyhole.datasets.catalogue import CATALOGUE, Source
 from keyhole.datasets.reading import cache_folder, from_frame, read_csv
 from keyhole.errors import DataUnavailable, InvalidValue
@@ -52,7 +53,7 @@ def fetch(name: str, *, again: bool = False, patience: float | None = None) -> D
         If what it sends is not the published table.
     """
     if name not in CATALOGUE:
-        raise InvalidValue(f"there is no data set {name!r}; there is {', '.join(CATALOGUE)}")
+        raise checks.unknown("data set", name, CATALOGUE)
     source = CATALOGUE[name]
     if source.openml is None:
         raise InvalidValue(f"{name} comes with scikit-learn: there is nothing to fetch")

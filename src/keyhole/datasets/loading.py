@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TypeAlias
 
 from sklearn import datasets as bundled
 
+from keyhole import checks
 from keyhole.datasets.catalogue import CATALOGUE, Source
 from keyhole.datasets.download import fetch
-from keyhole.datasets.reading import cache_folder, read_csv
-from keyhole.errors import DataUnavailable, FileError, InvalidValue
+from keyhole.datasets.packaged import TABLES
+from keyhole.datasets.reading import Folder, candidates, read_csv
+from keyhole.errors import DataUnavailable, InvalidValue
 from keyhole.tables import Dataset
-
-Folder: TypeAlias = str | os.PathLike[str] | None
-
-FOLDER_VARIABLE = "KEYHOLE_DATA"
 
 
 def load(
@@ -63,13 +60,14 @@ def load(
     """
     if not isinstance(name, str | os.PathLike):
         raise InvalidValue(f"a data set is asked for by name or path, got {name!r}")
+    if name in TABLES:
+        raise InvalidValue(
+            f"{name} has missing values and no one label: keyhole.datasets.table({name!r})"
+        )
     if str(name) not in CATALOGUE:
         if Path(name).suffix.lower() == ".csv" or "://" in str(name):
             return read_csv(name, label=label)
-        raise InvalidValue(
-            f"there is no data set {str(name)!r}; there is {', '.join(CATALOGUE)}, or the path of "
-            "a CSV file of yours"
-        )
+        raise checks.unknown("data set", str(name), [*CATALOGUE, "or the path of a CSV file"])
     source = CATALOGUE[str(name)]
     if label is not None:
         raise InvalidValue(f"label is for files of your own: that of {name} is {source.label}")
@@ -80,24 +78,14 @@ def load(
         try:
             return fetch(source.name, patience=patience)
         except DataUnavailable as reason:
-            places = " or ".join(str(path) for path in candidates(source, data_dir))
+            places = " or ".join(str(path) for path in candidates(source.file, data_dir))
             raise DataUnavailable(f"there is no {places}, and {reason}") from None
     return source.verified(read_csv(found, label=source.label, source=source), found)
 
 
 def find(source: Source, data_dir: Folder = None) -> Path | None:
-    """The file of a data set, in the given folder or in the cache."""
-    return next((path for path in candidates(source, data_dir) if path.exists()), None)
-
-
-def candidates(source: Source, data_dir: Folder = None) -> list[Path]:
-    """Return the paths at which the file of a data set is looked for, in this order."""
-    named = data_dir if data_dir is not None else os.environ.get(FOLDER_VARIABLE) or None
-    if named is not None and not Path(named).is_dir():
-        origin = "data_dir" if data_dir is not None else FOLDER_VARIABLE
-        raise FileError(f"{origin} must be a folder of CSV files, but {named} is not a folder")
-    folders = [cache_folder()] if named is None else [Path(named), cache_folder()]
-    return [folder / source.file for folder in folders]
+    """Return the file of a data set, in the given folder or in the cache."""
+    return next((path for path in candidates(source.file, data_dir) if path.exists()), None)
 
 
 def _bundled(source: Source) -> Dataset:

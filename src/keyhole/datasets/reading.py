@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,24 @@ from keyhole.datasets.catalogue import Source
 from keyhole.errors import FileError, InvalidValue
 from keyhole.tables import Dataset
 
+Folder: TypeAlias = str | os.PathLike[str] | None
+
+FOLDER_VARIABLE = "KEYHOLE_DATA"
+
 
 def cache_folder() -> Path:
     """Where downloaded data sets are kept: a folder in that of scikit-learn's own."""
     return Path(os.environ.get("SCIKIT_LEARN_DATA", Path.home() / "scikit_learn_data")) / "keyhole"
+
+
+def candidates(file: str, data_dir: Folder = None) -> list[Path]:
+    """Return the paths at which a file is looked for: in a named folder, then in the cache."""
+    named = data_dir if data_dir is not None else os.environ.get(FOLDER_VARIABLE) or None
+    if named is not None and not Path(named).is_dir():
+        origin = "data_dir" if data_dir is not None else FOLDER_VARIABLE
+        raise FileError(f"{origin} must be a folder of data files, but {named} is not a folder")
+    folders = [cache_folder()] if named is None else [Path(named), cache_folder()]
+    return [folder / file for folder in folders]
 
 
 def read_csv(
