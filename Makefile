@@ -6,10 +6,15 @@ RUN := $(VENV)/bin/python -m
 # Numba notices a changed kernel, but not a change in one that it calls from another file.
 export NUMBA_CACHE_DIR := $(CURDIR)/.numba/$(shell cat src/keyhole/kernels/*.py | cksum | tr ' ' -)
 
-.PHONY: test fuzz check demo reproduce bench docs clean
+.PHONY: test test-data fuzz check demo reproduce bench docs clean
 
 test: check
 	$(RUN) pytest
+	@echo "Left out: tests on the paper's own data files. With a folder of them: make test-data KEYHOLE_DATA=folder"
+
+# Needs a folder of the public data files, and a package index.
+test-data: $(VENV)/installed
+	KEYHOLE_DATA="$(KEYHOLE_DATA)" $(RUN) pytest -m data tests/test_paper_data.py
 
 fuzz: $(VENV)/installed
 	KEYHOLE_FUZZ=long $(RUN) pytest tests/test_fuzzing.py

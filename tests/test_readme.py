@@ -70,8 +70,20 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_every_make_command_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for page in (*PAGES, ROOT / "CONTRIBUTING.md"):
-        for target in re.findall(r"(?:^    |`)make (\w+)", page.read_text(), re.MULTILINE):
+        for target in re.findall(r"(?:^    |`)make ([\w-]+)", page.read_text(), re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_only_ci_knows_of_a_folder_beside_the_project() -> None:
+    beside = "shared" + "/data"
+    folders = [ROOT / name for name in ("src", "tests", "docs", "benchmarks", "examples")]
+    files = [*ROOT.iterdir(), *(path for folder in folders for path in folder.rglob("*"))]
+    kinds = (".py", ".md", ".j2", ".toml", ".yml", "")
+    texts = [path for path in files if path.is_file() and path.suffix in kinds]
+    assert len(texts) > 100
+    knowing = [path for path in texts if beside in path.read_text(errors="replace")]
+    assert knowing == []
+    assert beside in (ROOT / ".ci" / "run").read_text()
 
 
 def test_the_demo_learns() -> None:

@@ -94,22 +94,26 @@ def test_powers() -> None:
 # -- each study -----------------------------------------------------------------------------------
 
 
-def settled(data_dir: Path, **settings: Any) -> Settings:
-    usual: dict[str, Any] = {"quick": True, "horizon": 200, "replications": 3}
-    return Settings(**{**usual, "data_dir": data_dir, **settings})
+PAPERS = frozenset(table.name for table in STUDIES["fig4"].data)
 
 
-def job(name: str, data_dir: Path, **settings: Any) -> Job:
-    chosen = settled(data_dir, **settings)
+def settled(**settings: Any) -> Settings:
+    """Tiny sizes, and stand-ins for the paper's data."""
+    usual: dict[str, Any] = {"quick": True, "horizon": 200, "replications": 3, "absent": PAPERS}
+    return Settings(**{**usual, **settings})
+
+
+def job(name: str, **settings: Any) -> Job:
+    chosen = settled(**settings)
     return Job(STUDIES[name], chosen, STUDIES[name].cells(chosen))
 
 
 @pytest.fixture(scope="module")
-def finished(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with all studies, tiny."""
     out = tmp_path_factory.mktemp("report")
     for name in STUDIES:
-        run(job(name, data_dir), out)
+        run(job(name), out)
     report.write(out, list(STUDIES.values()), {})
     return out
 
@@ -134,8 +138,8 @@ def test_what_a_study_leaves_behind(name: str, finished: Path) -> None:
     assert ("worst" in columns) == (name not in ("fig4", "fig5"))
 
 
-def test_the_papers_settings(data_dir: Path) -> None:
-    full = {name: study.cells(Settings(data_dir=data_dir)) for name, study in STUDIES.items()}
+def test_the_papers_settings() -> None:
+    full = {name: study.cells(Settings(absent=PAPERS)) for name, study in STUDIES.items()}
     pairs = {(c.where["observation_dim"], c.where["context_dim"]) for c in full["fig1"]}
     assert pairs == {(a, b) for a in (10, 20, 40, 80) for b in (10, 20, 40, 80)}
     assert {c.world.n_arms for c in full["fig1"] + full["fig2"]} == {5}
@@ -144,7 +148,6 @@ def test_the_papers_settings(data_dir: Path) -> None:
         assert {(c.horizon, c.replications) for c in full[name]} == {(10_000, 50)}
     for name in ("fig4", "fig5", "fig6"):
         assert {c.replications for c in full[name]} == {100}
-        assert {(c.world.n_arms, c.world.dim) for c in full[name]} == {(3, 13), (2, 10)}
     assert {c.where["rewards"] for c in full["fig4"]} == {"logistic"}
     assert {c.where["rewards"] for c in full["fig6"]} == {"linear", "logistic"}
     # fig2 keeps one instance, so that an arm is the same in every replication.
@@ -152,9 +155,36 @@ def test_the_papers_settings(data_dir: Path) -> None:
     assert all(isinstance(c.world, kh.RandomLinearWorld) for c in full["fig1"] + full["fig3"])
 
 
-def test_gaps_are_scaled_and_nothing_else(data_dir: Path) -> None:
+@pytest.mark.parametrize("name", ["fig4", "fig5", "fig6"])
+def test_stand_ins_are_named_wherever_the_study_is(name: str, finished: Path) -> None:
+    """On the figure, in the manifest and on the page; the paper's sizes are not claimed of them."""
+    folder = finished / name
+    made = json.loads((folder / "manifest.json").read_text())
+    assert made["stand_ins"] == {"Eye movements": "Digits", "EEG eye state": "Breast cancer"}
+    assert "Breast cancer: 30 features seen as 15 numbers, 2 arms." in made["setting"]
+    assert "Eye movements" not in made["setting"]
+    assert {cell["data"] for cell in made["cells"]} == {"digits", "breast_cancer"}
+    assert "Digits (stand-in), logistic rewards" in made["verdicts"][0]["evidence"]
+    figure = (folder / "figure.svg").read_text()
+    for title in ("(stand-in for Eye movements)", "(stand-in for EEG eye state)"):
+        assert title in figure
+    page = (finished / "index.html").read_text()
+    section = page.split(f'<section id="{name}">')[1].split("</section>")[0]
+    assert "Digits stands in for the paper's Eye movements" in section
+    assert page.split("<section")[0].count("on stand-ins</span>") == 3
+
+
+def test_a_study_with_all_its_data_has_no_stand_ins() -> None:
+    one = STUDIES["fig4"]
+    assert one.stand_ins(Settings()) == {}
+    assert one.described(Settings()).startswith("Eye movements: 26 features seen as 13")
+    half = Settings(absent=frozenset({"eeg-eye-state"}))
+    assert one.stand_ins(half) == {"EEG eye state": "Breast cancer"}
+
+
+def test_gaps_are_scaled_and_nothing_else() -> None:
     """In the sweep over the gap R stays, in that over v the world does."""
-    cells = STUDIES["scaling"].cells(Settings(data_dir=data_dir))
+    cells = STUDIES["scaling"].cells(Settings(absent=PAPERS))
     worlds = [c.world for c in cells if c.where["factor"] == "gap"]
     assert all(isinstance(world, kh.LinearWorld) for world in worlds)
     scales = [world.noise_scale for world in worlds]  # type: ignore[union-attr]
@@ -270,48 +300,44 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return done
 
 
-def test_finished_work_is_not_done_twice(
-    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_work_is_not_done_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done, told = counted(monkeypatch), list[int]()
-    first = run(job("fig5", data_dir), tmp_path, progress=told.append)
+    first = run(job("fig5"), tmp_path, progress=told.append)
     assert len(done) == 4 * 3
     assert sum(told) == 4 * 3 * 200
     drawn = (tmp_path / "fig5" / "figure.png").stat().st_mtime_ns
-    assert run(job("fig5", data_dir), tmp_path, progress=told.append) == first
+    assert run(job("fig5"), tmp_path, progress=told.append) == first
     assert (tmp_path / "fig5" / "figure.png").stat().st_mtime_ns == drawn
     # fig6 is another figure of the same simulations, and fig4 of half of them.
-    run(job("fig6", data_dir), tmp_path)
-    run(job("fig4", data_dir), tmp_path)
+    run(job("fig6"), tmp_path)
+    run(job("fig4"), tmp_path)
     assert len(done) == 4 * 3
     assert sum(told) == 2 * 4 * 3 * 200
     # More replications: only those that are missing. Another seed: all.
-    run(job("fig4", data_dir, replications=5), tmp_path)
+    run(job("fig4", replications=5), tmp_path)
     assert len(done) == 4 * 3 + 2 * 2
-    run(job("fig4", data_dir, seed=2), tmp_path)
+    run(job("fig4", seed=2), tmp_path)
     assert len(done) == 4 * 3 + 2 * 2 + 2 * 3
 
 
-def test_a_lost_or_damaged_file_is_made_again(data_dir: Path, tmp_path: Path) -> None:
-    first = run(job("fig2", data_dir), tmp_path)
+def test_a_lost_or_damaged_file_is_made_again(tmp_path: Path) -> None:
+    first = run(job("fig2"), tmp_path)
     folder = tmp_path / "fig2"
     (folder / "figure.svg").unlink()
-    run(job("fig2", data_dir), tmp_path)
+    run(job("fig2"), tmp_path)
     assert (folder / "figure.svg").exists()
     (folder / "data.nc").write_bytes(b"")
-    run(job("fig2", data_dir), tmp_path)
+    run(job("fig2"), tmp_path)
     assert xr.load_dataset(folder / "data.nc").sizes["cell"] == 3
     for damaged in tmp_path.glob("cells/*/replication-000001.npz"):
         damaged.write_bytes(b"")
     for text in ("", "{", "[]"):
         (folder / "manifest.json").write_text(text)
-        assert run(job("fig2", data_dir), tmp_path)["verdicts"] == first["verdicts"]
+        assert run(job("fig2"), tmp_path)["verdicts"] == first["verdicts"]
 
 
-def test_an_interrupted_run_goes_on(
-    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = run(job("fig3", data_dir), tmp_path / "whole")
+def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run(job("fig3"), tmp_path / "whole")
 
     def stop_after(limit: int) -> Any:
         left = limit
@@ -325,26 +351,26 @@ def test_an_interrupted_run_goes_on(
         return tick
 
     with pytest.raises(KeyboardInterrupt):
-        run(job("fig3", data_dir), tmp_path / "part", workers=1, progress=stop_after(900))
+        run(job("fig3"), tmp_path / "part", workers=1, progress=stop_after(900))
     assert not (tmp_path / "part" / "fig3").exists()
     done = counted(monkeypatch)
-    again = run(job("fig3", data_dir), tmp_path / "part")
+    again = run(job("fig3"), tmp_path / "part")
     assert 0 < len(done) < 9
     assert again["verdicts"] == whole["verdicts"]
     same = xr.load_dataset(tmp_path / "whole" / "fig3" / "data.nc")
     assert xr.load_dataset(tmp_path / "part" / "fig3" / "data.nc").equals(same)
 
 
-def test_a_file_in_the_place_of_a_folder(data_dir: Path, tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "fig2").touch()
     with pytest.raises(kh.FileError, match="needs a folder"):
-        run(job("fig2", data_dir), tmp_path)
+        run(job("fig2"), tmp_path)
 
 
 def test_an_interruption_over_an_earlier_result_does_not_mix_the_two(
-    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = run(job("fig2", data_dir), tmp_path)
+    first = run(job("fig2"), tmp_path)
     with monkeypatch.context() as patch:
 
         def stop(*_: Any) -> None:
@@ -352,14 +378,14 @@ def test_an_interruption_over_an_earlier_result_does_not_mix_the_two(
 
         patch.setattr(running, "_draw", stop)
         with pytest.raises(KeyboardInterrupt):
-            run(job("fig2", data_dir, horizon=300), tmp_path)
-    assert run(job("fig2", data_dir), tmp_path)["verdicts"] == first["verdicts"]
+            run(job("fig2", horizon=300), tmp_path)
+    assert run(job("fig2"), tmp_path)["verdicts"] == first["verdicts"]
     assert xr.load_dataset(tmp_path / "fig2" / "data.nc").time[-1] == 200
 
 
-def test_figures_are_the_same_files_every_time(data_dir: Path, tmp_path: Path) -> None:
+def test_figures_are_the_same_files_every_time(tmp_path: Path) -> None:
     for place in ("one", "two"):
-        run(job("fig2", data_dir), tmp_path / place)
+        run(job("fig2"), tmp_path / place)
     for kind in ("png", "svg", "pdf"):
         one, two = (tmp_path / place / "fig2" / f"figure.{kind}" for place in ("one", "two"))
         assert one.read_bytes() == two.read_bytes()

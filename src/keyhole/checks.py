@@ -1,6 +1,8 @@
 """What a value must be before anything is done with it. A check returns the value, ready to use."""
 
+import difflib
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -179,3 +181,26 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> in
     if int(value) > most:
         raise InvalidValue(f"{name} must be at most {most:,}, got {shown(value)}")
     return int(value)
+
+
+def unknown(kind: str, given: object, known: Iterable[str]) -> InvalidValue:
+    """Return the error for a name that does not exist, with the nearest that does.
+
+    Parameters
+    ----------
+    kind : str
+        What is named, such as "policy".
+    given : object
+        The name that was given.
+    known : iterable of str
+        The names that there are.
+
+    Returns
+    -------
+    InvalidValue
+        To be raised by the caller.
+    """
+    names = list(known)
+    near = difflib.get_close_matches(str(given), names, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return InvalidValue(f"there is no {kind} {shown(given)}; there is {', '.join(names)}.{hint}")

@@ -18,6 +18,8 @@ finished.
 A message says what came, what is allowed and, where there is one, the usual fix.
 """
 
+from importlib.metadata import PackageNotFoundError, distribution
+
 
 class KeyholeError(Exception):
     """The root of every exception of Keyhole's own."""
@@ -66,3 +68,24 @@ def shown(value: object) -> str:
     except Exception:  # Python prints no int of more than 4,300 digits; a repr may do anything
         return f"a {type(value).__name__} that cannot be printed"
     return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def install_line(extra: str) -> str:
+    """Return the command that installs an extra.
+
+    Parameters
+    ----------
+    extra : str
+        Such as "lab".
+
+    Returns
+    -------
+    str
+        With the name of the package if that came from a package index, and otherwise with the
+        folder of the sources, which the command has to be run in: no index need have it.
+    """
+    try:
+        from_index = distribution("keyhole").read_text("direct_url.json") is None
+    except PackageNotFoundError:
+        from_index = False
+    return f"pip install '{'keyhole' if from_index else '.'}[{extra}]'"

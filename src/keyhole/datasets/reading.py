@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,18 +14,63 @@ from keyhole.datasets.catalogue import Source
 from keyhole.errors import FileError, InvalidValue
 from keyhole.tables import Dataset
 
+Folder: TypeAlias = str | os.PathLike[str] | None
+
+FOLDER_VARIABLE = "KEYHOLE_DATA"
+
 
 def cache_folder() -> Path:
     """Where downloaded data sets are kept: a folder in that of scikit-learn's own."""
     return Path(os.environ.get("SCIKIT_LEARN_DATA", Path.home() / "scikit_learn_data")) / "keyhole"
 
 
+def candidates(file: str, data_dir: Folder = None) -> list[Path]:
+    """Return the paths at which a file is looked for: in a named folder, then in the cache."""
+    named = data_dir if data_dir is not None else os.environ.get(FOLDER_VARIABLE) or None
+    if named is not None and not Path(named).is_dir():
+        origin = "data_dir" if data_dir is not None else FOLDER_VARIABLE
+        raise FileError(f"{origin} must be a folder of data files, but {named} is not a folder")
+    folders = [cache_folder()] if named is None else [Path(named), cache_folder()]
+    return [folder / file for folder in folders]
+
+
 def read_csv(
     path: str | os.PathLike[str], *, label: str | None = None, source: Source | None = None
 ) -> Dataset:
-    """A table with a header, of numbers but for the column of labels (by default the last)."""
+    """Read a CSV file of this machine, with a header, as a data set.
+
+    Parameters
+    ----------
+    path : str or path
+        The file: numbers in all columns but that of the labels.
+    label : str, optional
+        The column of labels, by default the last.
+    source : Source, optional
+        The data set that the file should be: its name, and the columns that are no features.
+
+    Raises
+    ------
+    InvalidValue
+        If `path` is an address, or no path at all.
+    FileError
+        If there is no such file, or it is not such a table.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidValue(f"a data set is asked for by name or path, got {path!r}")
+    if "://" in str(path):
+        raise InvalidValue(f"only files of this machine are read: {path} is an address; "
+                           "download it first")  # fmt: skip
     try:
-        frame = pd.read_csv(path, skipinitialspace=True)
+        # pandas itself would also take an address.
+        with open(path, "rb") as file, warnings.catch_warnings():
+            # Of rows with a field too many pandas makes the first field the name of the row and
+            # moves the others along, or without names of rows drops the last and warns.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(file, skipinitialspace=True, index_col=False, low_memory=False)
+    except pd.errors.ParserWarning:
+        raise FileError(
+            f"{path}: its rows have more fields than its header has names; name every column"
+        ) from None
     except FileNotFoundError:
         raise FileError(f"there is no file {path}") from None
     except (ValueError, OSError) as reason:  # pandas' own errors are ValueErrors

@@ -22,13 +22,59 @@ SYMBOLS = {"observation_dim": "d_y", "context_dim": "d_x", "n_arms": "N"}
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a run is asked for; None is the study's own choice."""
+    """Sizes, seed and data of a run; None is the study's own choice.
+
+    Parameters
+    ----------
+    horizon, replications : int, optional
+        The sizes of every cell. By default the paper's.
+    seed : int
+        The root of all randomness.
+    quick : bool
+        A tenth of the paper's horizon, and ten replications.
+    data_dir : Path, optional
+        A folder of CSV files that is searched before the cache and OpenML.
+    absent : frozenset of str
+        The names of data sets that cannot be had. Studies run on their stand-ins instead.
+    """
 
     horizon: int | None = None
     replications: int | None = None
     seed: int = 1
     quick: bool = False
     data_dir: Path | None = None
+    absent: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A data set of a study, and the one that is used where it cannot be had.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the catalogue of `keyhole.datasets`.
+    title : str
+        Its name on figures and pages.
+    observation_dim : int
+        How many numbers are seen of each row.
+    sizes : str
+        Features, numbers seen and arms, for readers.
+    stand_in : Table, optional
+        A table that is always there.
+    """
+
+    name: str
+    title: str
+    observation_dim: int
+    sizes: str
+    stand_in: Table | None = None
+
+    def used(self, settings: Settings) -> Table:
+        """Return this table, or its stand-in where this one is absent."""
+        if self.stand_in is not None and self.name in settings.absent:
+            return self.stand_in
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +106,8 @@ class Verdict:
 class Study:
     """A figure of the paper, or one of our own.
 
-    `curves` are what its figure shows, over at least (cell, replication, time).
+    `curves` are what its figure shows, over at least (cell, replication, time). `setting` says how
+    it is simulated; what is said of its data comes from the tables that are used.
     """
 
     name: str
@@ -71,9 +118,19 @@ class Study:
     curves: Callable[[xr.Dataset], xr.DataArray]
     figure: Callable[[xr.Dataset], Figure]
     verdicts: Callable[[xr.Dataset], list[Verdict]]
-    data: tuple[str, ...] = ()
+    data: tuple[Table, ...] = ()
     notes: str = ""
     worst: bool = True  # whether the largest curve is the worst one
+
+    def described(self, settings: Settings) -> str:
+        """Return the data that are used and the setting, as sentences."""
+        tables = [table.used(settings) for table in self.data]
+        return " ".join([*(f"{one.title}: {one.sizes}." for one in tables), self.setting])
+
+    def stand_ins(self, settings: Settings) -> dict[str, str]:
+        """Return the title of each absent table with the title of its stand-in."""
+        pairs = [(table, table.used(settings)) for table in self.data]
+        return {table.title: used.title for table, used in pairs if used is not table}
 
 
 def sized(settings: Settings, replications: int = 50) -> dict[str, Any]:
