@@ -3,8 +3,17 @@
 Errors name the path that was given, never a temporary file. No pickle is ever opened.
 """
 
-from keyhole.files.arrays import read_arrays, write_arrays
+from keyhole.files.arrays import DAMAGE, read_arrays, write_arrays
 from keyhole.files.paths import Path, checked_path, naming
 from keyhole.files.replacing import is_part, replacing
 
-__all__ = ["Path", "checked_path", "is_part", "naming", "read_arrays", "replacing", "write_arrays"]
+__all__ = [
+    "DAMAGE",
+    "Path",
+    "checked_path",
+    "is_part",
+    "naming",
+    "read_arrays",
+    "replacing",
+    "write_arrays",
+]
