@@ -184,9 +184,9 @@ def plain(name: str) -> str:
     """Return a name as text that matplotlib shows as it is.
 
     A dollar would begin a formula, and a leading underscore keeps a curve out of the legend: an
-    invisible character before it does not.
+    invisible character before it does not. An empty name would be left out too.
     """
-    text = name.replace("$", r"\$")
+    text = (name or "(no name)").replace("$", r"\$")
     return "\N{ZERO WIDTH SPACE}" + text if text.startswith("_") else text
 
 
