@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -268,6 +269,92 @@ def test_the_page_says_what_was_left_out(finished: Path, tmp_path: Path) -> None
     # What was made before is shown, whatever the last run left out.
     whole = report.write(finished, list(STUDIES.values()), {"fig4": "no data"}).read_text()
     assert "left out</span>" not in whole
+
+
+def test_the_page_has_every_rule_outcome_and_choice(finished: Path) -> None:
+    page = (finished / "index.html").read_text()
+    table = page.split('<section id="choices">')[1]
+    for study in STUDIES.values():
+        section = page.split(f'<section id="{study.name}">')[1].split("</section>")[0]
+        made = running.manifest(finished / study.name)
+        assert made is not None
+        for verdict in made["verdicts"]:
+            assert f">{verdict['outcome']}</span>" in section
+        assert str(report.formulas(study.rule)) in section
+        for choice in study.choices:
+            for text in (choice.what, choice.paper, choice.ours):
+                assert str(report.formulas(text)) in table
+    # Readers of the docs see the same list.
+    docs = (Path(__file__).parent.parent / "docs" / "how-to" / "choices.md").read_text()
+    for choice in {choice for study in STUDIES.values() for choice in study.choices}:
+        assert f"| {choice.what} | {choice.paper} | {choice.ours} |" in docs
+
+
+def test_rows_of_the_pages_table_have_all_their_columns(tmp_path: Path) -> None:
+    """Those of studies that were left out too, whose reason is below the table."""
+    run(job("fig2"), tmp_path)
+    reason = "a long reason " * 30
+    page = report.write(tmp_path, list(STUDIES.values()), {"fig4": reason, "fig5": reason})
+    table, below = page.read_text().split("</table>", 1)
+    rows = re.findall(r"<tr>.*?</tr>", table, re.DOTALL)
+    assert len(rows) == 4
+    assert {len(re.findall("<t[dh]", row)) for row in rows} == {5}
+    assert "colspan" not in table
+    assert reason.strip() not in table
+    assert below.count(f"was left out: {reason.strip()}") == 2
+
+
+@pytest.mark.parametrize("damage", ["{}", '{"key": 1}', '{"format": 1}', '{"format": 2}', "[1]"])
+def test_a_foreign_manifest_is_made_anew(damage: str, tmp_path: Path) -> None:
+    first = run(job("fig2"), tmp_path)
+    (tmp_path / "fig2" / "manifest.json").write_text(damage)
+    assert report.write(tmp_path, list(STUDIES.values())).exists()
+    assert run(job("fig2"), tmp_path)["verdicts"] == first["verdicts"]
+
+
+def test_data_csv_is_what_the_docs_say(finished: Path) -> None:
+    """A row for each point of each curve of the figure; every replication is in data.nc."""
+    told = pd.read_csv(finished / "fig1" / "data.csv")
+    table = xr.load_dataset(finished / "fig1" / "data.nc")
+    curves = STUDIES["fig1"].curves(table)
+    assert len(told) == curves.isel(replication=0).size
+    mean = curves.mean("replication").stack(row=("cell", "policy", "time"))
+    keyed = told.set_index(["cell", "policy", "time"])["mean"]
+    np.testing.assert_allclose(keyed.loc[list(mean.row.values)], mean, rtol=1e-5)
+    docs = (Path(__file__).parent.parent / "docs" / "how-to" / "report.md").read_text()
+    assert "`report/fig3/data.nc` | every curve of every replication" in docs
+    assert "`report/fig3/data.csv` | the mean, its band and the worst of every curve" in docs
+
+
+def test_panels_that_are_compared_have_one_range(finished: Path) -> None:
+    for name in ("fig1", "fig2", "fig3", "fig6", "variants", "shared", "scaling", "missing"):
+        table = xr.load_dataset(finished / name / "data.nc")
+        figure = STUDIES[name].figure(table)
+        assert len({axes.get_ylim() for axes in figure.axes}) == 1, name
+        assert all(axes.get_xlabel() for axes in figure.axes[-2:]), name
+    for name in ("fig4", "fig5"):  # rates of one data set are compared with each other
+        figure = STUDIES[name].figure(xr.load_dataset(finished / name / "data.nc"))
+        assert len({axes.get_ylim() for axes in figure.axes[::2]}) == 1
+
+
+def test_a_curve_is_inside_its_panel(finished: Path) -> None:
+    for name in STUDIES:
+        figure = STUDIES[name].figure(xr.load_dataset(finished / name / "data.nc"))
+        for axes in figure.axes:
+            drawn = [np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]
+            assert max(y.max() for y in drawn if y.size) <= axes.get_ylim()[1], name
+
+
+def test_figure_2_begins_when_errors_are_no_longer_the_priors() -> None:
+    cell = STUDIES["fig2"].cells(Settings())[0]
+    runs = kh.simulate(
+        cell.world, cell.policies, horizon=10_000, replications=3, seed=1, progress=False
+    )
+    table = running.tabled([cell] * 3, [runs] * 3).assign_coords(cell=["a", "b", "c"])
+    figure = STUDIES["fig2"].figure(table)
+    first = np.asarray(figure.axes[0].lines[0].get_xdata())[0]
+    assert 500 <= first < 600
+    assert r"\|" in figure.get_supylabel()
 
 
 def test_formulas() -> None:

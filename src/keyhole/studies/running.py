@@ -54,7 +54,7 @@ class Job:
     def key(self) -> str:
         """What tells its result from another's."""
         cells = [(cell_key(cell), cell.replications) for cell in self.cells]
-        return _digest([self.study.name, *cells])
+        return _digest([self.study.name, self.study.rule, *cells])
 
 
 def run(
@@ -161,7 +161,8 @@ def manifest(folder: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     # One of another format, such as an earlier version's, is worth no more than a new one.
-    return known if isinstance(known, dict) and known.get("format") == FORMAT else None
+    whole = isinstance(known, dict) and known.get("format") == FORMAT and "key" in known
+    return known if whole else None
 
 
 def cell_key(cell: Cell) -> str:
