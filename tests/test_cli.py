@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 import keyhole as kh
 from keyhole.cli import app
 from keyhole.datasets import download
+from keyhole.errors import install_line
 from keyhole.studies import STUDIES
 
 TINY = ["--quick", "--horizon", "100", "--replications", "2"]
@@ -76,7 +77,7 @@ def test_a_missing_extra_has_the_line_that_helps() -> None:
     code = "import sys; sys.modules['typer'] = None; from keyhole.__main__ import main; main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 1
-    assert "pip install 'keyhole[lab]'" in result.stderr
+    assert f"for its commands: {install_line('lab')}" in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -161,18 +162,26 @@ def test_a_csv_file_of_your_own(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["--policy", "thomson"], "no policy 'thomson'; there is thompson"),
+        (["--policy", "thomson"], "Did you mean thompson?"),
         (["--policy", "thompson:w=1"], "thompson has no setting w; there is"),
         (["--policy", "thompson:v"], "written like thompson:v=2"),
         (["--policy", "thompson:v=-1"], "v must be at least 0"),
         (["--missing", "1.5"], "share must be at least 0 and at most 1"),
         (["--missing", "0.1", "--fill", "guess"], "fill must be one of"),
         (["--fill", "zero"], "--fill is for --missing"),
-        (["--policy", "greedy", "--policy", "greedy"], "two policies are the same"),
+        (["--policy", "greedy", "--policy", "greedy"], "two policies are the same: Greedy()"),
+        (["--policy", "greedy", "--policy", "greedy"], "give each once"),
+        (["--policy", "thompson", "--policy", "thompson:v=told"], "two policies are the same"),
         (["--rewards", "linear"], "--rewards is for --data"),
         (["--label", "x"], "--label is for --data"),
         (["--data", "wein"], "no data set 'wein'"),
         (["--data", "none.csv"], "there is no file none.csv"),
-        (["--data", "wine", "--arms", "4"], "no setting n_arms"),
+        (["--data", "wine", "--arms", "4"], "--arms is not for --data: each class is an arm"),
+        (["--data", "wine", "--context-dim", "4"], "--context-dim is not for --data: its columns"),
+        (["--data", "wine", "--shared-context"], "--shared-context is not for --data"),
+        (["--data", "wine", "--shared-parameter"], "--shared-parameter is not for --data"),
+        (["--arms", "99999999999"], "not enough memory: Unable to allocate"),
+        (["--data", "eeg-eye-stat"], "Did you mean eeg-eye-state?"),
         (["--data", "wine", "--rewards", "big"], "'logistic' or 'linear'"),
         (["--config", "none.toml"], "there is no file none.toml"),
         (["--out", "no/where/runs.nc"], "there is no folder"),
@@ -201,6 +210,31 @@ def test_mistakes_are_told_without_a_traceback(words: list[str], message: str) -
 def test_mistakes_in_a_toml_file(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text(text)
     assert message in fails("simulate", "--config", "bad.toml")
+
+
+def test_whole_numbers_of_a_policy_stay_whole() -> None:
+    words = ("simulate", "--policy", "greedy-first:patience=5,lambda_0=0.1", "--horizon", "30")
+    result = keyhole(*words, "--replications", "2", "--json")
+    assert result.exit_code == 0, result.output
+    assert "patience=5" in json.loads(result.stdout)["policies"][0]["policy"]
+
+
+def test_one_replication_has_no_standard_error() -> None:
+    words = ("simulate", "--horizon", "30", "--replications", "1")
+    shown = keyhole(*words).stdout
+    assert "nan" not in shown
+    assert "±" not in shown
+    given = json.loads(keyhole(*words, "--json").stdout)
+    assert given["policies"][0]["standard_error"] is None
+
+
+def test_help_shows_defaults() -> None:
+    shown = keyhole("simulate", "--help").output
+    for default in (
+        *("5", "20", "10, or half the columns", "2000", "1", "logistic", "predict", "the last"),
+        "thompson and greedy",
+    ):
+        assert f"[default: {default}]" in re.sub(r"[\s│]+", " ", shown)
 
 
 def test_a_file_and_flags_for_the_same_thing(tmp_path: Path) -> None:
@@ -314,6 +348,7 @@ def test_a_wrong_data_file_is_no_case_for_a_stand_in(small_data: Path, tmp_path:
 
 def test_a_study_that_does_not_exist_is_an_error() -> None:
     assert "no study 'fig7'; there is fig1" in fails("reproduce", "fig7")
+    assert "Did you mean scaling?" in fails("reproduce", "scalling")
     assert "nowhere" in fails("reproduce", "fig4", "--data-dir", "nowhere", *TINY, code=2)
 
 
@@ -428,6 +463,61 @@ def test_an_audit_that_fails_says_so_with_its_exit_code(monkeypatch: pytest.Monk
     monkeypatch.setattr(claims, "CLAIMS", (lambda _: bad,))
     words = ("audit", "--horizon", "100", "--replications", "4", "--no-controls")
     assert keyhole(*words).exit_code == 1
+
+
+# -- how soon it says something -------------------------------------------------------------------
+
+
+def started(*words: str, cache: Path) -> subprocess.Popen[str]:
+    """A command on a machine where nothing is compiled, its stderr to be read."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "keyhole", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+    )
+
+
+@pytest.mark.parametrize("command", ["reproduce", "simulate", "theory", "audit", "data"])
+def test_a_line_within_a_second(command: str, tmp_path: Path) -> None:
+    """The best of three: another process may be in the way once."""
+    took = []
+    for _ in range(3):
+        start = time.monotonic()
+        with started(command, cache=tmp_path / "numba") as child:
+            assert child.stderr is not None
+            assert child.stderr.readline() == f"keyhole {command}: starting\n"
+            took.append(time.monotonic() - start)
+            child.kill()
+    assert min(took) < 1.0
+
+
+def test_nothing_is_loaded_before_the_first_line() -> None:
+    code = "import sys, keyhole.__main__; print([m for m in sys.modules if m[:5] in %r])"
+    shown = subprocess.check_output(
+        [sys.executable, "-c", code % (("numba", "numpy", "scipy", "rich", "typer"),)], text=True
+    )
+    assert shown == "[]\n"
+
+
+def test_it_says_that_it_compiles_once_and_only_then(tmp_path: Path) -> None:
+    words = ("theory", "--arms", "2", "--context-dim", "2", "--observation-dim", "2", "--json")
+    said = []
+    for _ in range(2):
+        with started(*words, cache=tmp_path / "numba") as child:
+            stdout, stderr = child.communicate(timeout=300)
+        assert child.returncode == 0, stderr
+        json.loads(stdout)  # nothing else is on stdout
+        said.append("compiling once for this machine" in stderr)
+    assert said == [True, False]
+
+
+def test_help_and_version_are_themselves_alone() -> None:
+    for words in (["simulate", "--help"], ["--version"], ["data", "list", "-h"]):
+        code = [sys.executable, "-m", "keyhole", *words]
+        done = subprocess.run(code, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
 
 
 # -- in a real terminal ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import numba
 import pytest
 
 import keyhole as kh
+from keyhole import errors
+from keyhole.errors import install_line
 from keyhole.kernels import jit
 
 PUBLIC = [
@@ -96,14 +99,44 @@ def test_a_missing_extra_has_the_line_that_helps() -> None:
         "except kh.MissingExtra as error: print(error)\n"
     )
     shown = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert "xarray" in shown
-    assert "pip install 'keyhole[lab]'" in shown
+    assert f"keyhole.simulate needs xarray, which is not installed: {install_line('lab')}" in shown
+
+
+@pytest.mark.parametrize(
+    ("direct_url", "line"),
+    [
+        (None, "pip install 'keyhole[lab]'"),  # from a package index
+        ('{"url": "file:///sources", "dir_info": {"editable": true}}', "pip install '.[lab]'"),
+        (PackageNotFoundError("keyhole"), "pip install '.[lab]'"),  # not installed at all
+    ],
+)
+def test_the_line_that_helps_is_one_that_works(
+    direct_url: Any, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Installed:
+        def read_text(self, name: str) -> Any:
+            assert name == "direct_url.json"
+            return direct_url
+
+    def distribution(_: str) -> Installed:
+        if isinstance(direct_url, Exception):
+            raise direct_url
+        return Installed()
+
+    monkeypatch.setattr(errors, "distribution", distribution)
+    assert errors.install_line("lab") == line
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="simulat_"):
         kh.simulat_  # noqa: B018
-    assert set(kh.__all__) <= set(dir(kh))
+
+
+def test_dir_has_the_public_names_and_nothing_else() -> None:
+    """Also before anything was used, when nothing is imported yet."""
+    code = "import keyhole as kh; print(dir(kh) == sorted([*kh.__all__, '__version__']))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True\n"
+    assert dir(kh) == sorted([*PUBLIC, "__version__"])
 
 
 def test_it_works_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:

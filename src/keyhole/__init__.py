@@ -3,45 +3,43 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from keyhole import theory
-from keyhole.bandit import Bandit, Decision, Decisions, Effects
-from keyhole.choice import choice_probabilities
-from keyhole.errors import (
-    DataUnavailable,
-    FileError,
-    InvalidValue,
-    KeyholeError,
-    MissingExtra,
-    UnknownArm,
-)
-from keyhole.kernels import Rule
-from keyhole.policies import (
-    OFUL,
-    EpsilonGreedy,
-    Greedy,
-    GreedyFirst,
-    LinUCB,
-    Policy,
-    ThompsonSampling,
-    Uniform,
-)
-from keyhole.posterior import Posterior
-from keyhole.seeds import Streams
-from keyhole.tables import Dataset
-from keyhole.worlds import (
-    DatasetWorld,
-    LinearWorld,
-    MissingWorld,
-    RandomDatasetWorld,
-    RandomLinearWorld,
-    RandomMissingWorld,
-    Rounds,
-    World,
-)
-
 if TYPE_CHECKING:
-    from keyhole import audit, datasets, plots, summary
+    from keyhole import audit, datasets, plots, summary, theory
+    from keyhole.bandit import Bandit, Decision, Decisions, Effects
+    from keyhole.choice import choice_probabilities
+    from keyhole.errors import (
+        DataUnavailable,
+        FileError,
+        InvalidValue,
+        KeyholeError,
+        MissingExtra,
+        UnknownArm,
+    )
+    from keyhole.kernels import Rule
+    from keyhole.policies import (
+        OFUL,
+        EpsilonGreedy,
+        Greedy,
+        GreedyFirst,
+        LinUCB,
+        Policy,
+        ThompsonSampling,
+        Uniform,
+    )
+    from keyhole.posterior import Posterior
+    from keyhole.seeds import Streams
     from keyhole.simulation import SimulationInterrupted, simulate
+    from keyhole.tables import Dataset
+    from keyhole.worlds import (
+        DatasetWorld,
+        LinearWorld,
+        MissingWorld,
+        RandomDatasetWorld,
+        RandomLinearWorld,
+        RandomMissingWorld,
+        Rounds,
+        World,
+    )
 
 __version__ = "0.1.0"
 
@@ -86,31 +84,50 @@ __all__ = [
     "theory",
 ]
 
-# What needs the extra "lab" is imported when it is first used: deciding online needs none of it.
-_LAB = {
-    "SimulationInterrupted": "keyhole.simulation",
-    "simulate": "keyhole.simulation",
-    "audit": "keyhole.audit",
-    "datasets": "keyhole.datasets",
-    "plots": "keyhole.plots",
-    "summary": "keyhole.summary",
+# Where each name lives. It is imported when it is first used: a command can then say something
+# before Numba is loaded, and deciding online needs nothing of the extra "lab".
+_HOMES = {
+    "keyhole.bandit": ("Bandit", "Decision", "Decisions", "Effects"),
+    "keyhole.choice": ("choice_probabilities",),
+    "keyhole.errors": (
+        *("DataUnavailable", "FileError", "InvalidValue", "KeyholeError", "MissingExtra"),
+        "UnknownArm",
+    ),
+    "keyhole.kernels": ("Rule",),
+    "keyhole.policies": (
+        *("OFUL", "EpsilonGreedy", "Greedy", "GreedyFirst", "LinUCB", "Policy"),
+        *("ThompsonSampling", "Uniform"),
+    ),
+    "keyhole.posterior": ("Posterior",),
+    "keyhole.seeds": ("Streams",),
+    "keyhole.simulation": ("SimulationInterrupted", "simulate"),
+    "keyhole.tables": ("Dataset",),
+    "keyhole.worlds": (
+        *("DatasetWorld", "LinearWorld", "MissingWorld", "RandomDatasetWorld"),
+        *("RandomLinearWorld", "RandomMissingWorld", "Rounds", "World"),
+    ),
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = ("audit", "datasets", "plots", "summary", "theory")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAB:
+    if name not in _HOME and name not in _MODULES:
         raise AttributeError(f"module 'keyhole' has no attribute {name!r}")
     try:
-        module = import_module(_LAB[name])
+        module = import_module(_HOME.get(name, f"keyhole.{name}"))
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("keyhole"):
             raise
+        from keyhole.errors import MissingExtra, install_line
+
         raise MissingExtra(
-            f"keyhole.{name} needs {missing.name}, which is not installed: "
-            "pip install 'keyhole[lab]'"
+            f"keyhole.{name} needs {missing.name}, which is not installed: {install_line('lab')}"
         ) from None
-    return module if module.__name__ == f"keyhole.{name}" else getattr(module, name)
+    found = module if name in _MODULES else getattr(module, name)
+    globals()[name] = found  # the next use finds it without coming here
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

@@ -13,6 +13,8 @@ finished.
 A message says what came, what is allowed and, where there is one, the usual fix.
 """
 
+from importlib.metadata import PackageNotFoundError, distribution
+
 
 class KeyholeError(Exception):
     """The root of every exception of Keyhole's own."""
@@ -36,3 +38,24 @@ class DataUnavailable(KeyholeError):
 
 class MissingExtra(KeyholeError, ImportError):
     """A part of Keyhole whose packages are not installed; the message has the line that helps."""
+
+
+def install_line(extra: str) -> str:
+    """Return the command that installs an extra.
+
+    Parameters
+    ----------
+    extra : str
+        Such as "lab".
+
+    Returns
+    -------
+    str
+        With the name of the package if that came from a package index, and otherwise with the
+        folder of the sources, which the command has to be run in: no index need have it.
+    """
+    try:
+        from_index = distribution("keyhole").read_text("direct_url.json") is None
+    except PackageNotFoundError:
+        from_index = False
+    return f"pip install '{'keyhole' if from_index else '.'}[{extra}]'"

@@ -62,8 +62,26 @@ def clean(command: Callable[Given, Result]) -> Callable[Given, Result]:
         except (KeyholeError, OSError) as error:  # a file that cannot be read or written
             err().print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
             raise typer.Exit(1) from None
+        except MemoryError as error:
+            err().print(f"[bold red]error:[/] not enough memory: {escape(str(error))}")
+            raise typer.Exit(1) from None
         except KeyboardInterrupt:
             err().print("[yellow]interrupted[/]")
             raise typer.Exit(INTERRUPTED) from None
+
+    return wrapped
+
+
+def telling_of_compiling(command: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The command, with a line when it has to compile kernels: nothing moves for up to a minute."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        from keyhole.kernels import jit
+
+        with jit.telling_of_compiling(
+            lambda: err().print("compiling once for this machine: up to a minute or two")
+        ):
+            return command(*args, **kwargs)
 
     return wrapped

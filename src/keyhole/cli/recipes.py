@@ -35,6 +35,13 @@ POLICIES: dict[str, type[Policy]] = {
 }
 Made = TypeVar("Made")
 
+# Flags of linear worlds, and why a data set has no use for them.
+LINEAR_FLAGS = {
+    "n_arms": ("--arms", "each class is an arm"),
+    "context_dim": ("--context-dim", "its columns are the context"),
+    "shared_parameter": ("--shared-parameter", "each class has a parameter of its own"),
+    "shared_context": ("--shared-context", "a row is the context of all arms"),
+}
 SIZES = {"horizon": 2000, "replications": 20, "seed": 1}
 LINEAR = {"n_arms": 5, "context_dim": 20, "observation_dim": 10}
 
@@ -72,10 +79,13 @@ def from_flags(world: Mapping[str, Any], policies: list[str] | None) -> Recipe:
     for flag in ("rewards", "label"):
         if flag in world and "data" not in world:
             raise InvalidValue(f"--{flag} is for --data")
+    for name, (flag, reason) in LINEAR_FLAGS.items():
+        if name in world and "data" in world:
+            raise InvalidValue(f"{flag} is not for --data: {reason}")
     if "fill" in world and "missing" not in world:
         raise InvalidValue("--fill is for --missing")
     chosen = policies or ["thompson", "greedy"]
-    return Recipe(world, [_policy(_words(text)) for text in chosen], dict(SIZES))
+    return Recipe(world, _policies([_words(text) for text in chosen]), dict(SIZES))
 
 
 def from_file(path: Path) -> Recipe:
@@ -105,7 +115,7 @@ def from_file(path: Path) -> Recipe:
             f"{path}: kind of [world] must be 'linear', or 'data' with data = a name or a CSV file"
         )
     sizes = {name: given.get(name, usual) for name, usual in SIZES.items()}
-    return Recipe(world, [_policy(dict(one)) for one in policies], sizes)
+    return Recipe(world, _policies([dict(one) for one in policies]), sizes)
 
 
 def _words(text: str) -> dict[str, Any]:
@@ -120,11 +130,22 @@ def _words(text: str) -> dict[str, Any]:
     return table
 
 
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _number(text: str) -> int | float | str:
+    """A whole number, a number, or the text itself."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _policies(tables: list[dict[str, Any]]) -> list[Policy]:
+    made = [_policy(table) for table in tables]
+    for i, policy in enumerate(made):
+        if policy in made[:i]:
+            raise InvalidValue(f"two policies are the same: {policy!r}; give each once")
+    return made
 
 
 def _policy(table: dict[str, Any]) -> Policy:

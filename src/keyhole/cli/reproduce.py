@@ -17,7 +17,14 @@ from rich.progress import Progress
 from keyhole import checks
 from keyhole.cli.console import as_json, clean, err, out, writable
 from keyhole.cli.data import DataDir, Json
-from keyhole.errors import DataUnavailable, FileError, InvalidValue, KeyholeError, MissingExtra
+from keyhole.errors import (
+    DataUnavailable,
+    FileError,
+    InvalidValue,
+    KeyholeError,
+    MissingExtra,
+    install_line,
+)
 
 if TYPE_CHECKING:
     from keyhole.studies import Job, Settings
@@ -205,8 +212,7 @@ def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor |
         from distributed import Client
     except ModuleNotFoundError:
         raise MissingExtra(
-            "--scheduler needs dask.distributed, which is not installed: "
-            "pip install 'keyhole[cluster]'"
+            "--scheduler needs dask.distributed, which is not installed: " + install_line("cluster")
         ) from None
     try:
         client = Client(scheduler, timeout=10)

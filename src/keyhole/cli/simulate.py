@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,12 +40,13 @@ delta), greedy-first (lambda_0, v, patience); each takes parameters=shared and p
 
 @clean
 def simulate(
-    arms: Annotated[int | None, typer.Option(min=1, help="Number of arms.  [default: 5]")] = None,
+    arms: Annotated[int | None, typer.Option(min=1, help="Number of arms.  \\[default: 5]")] = None,
     context_dim: Annotated[
-        int | None, typer.Option(min=1, help="Length of the hidden context.  [default: 20]")
+        int | None, typer.Option(min=1, help="Length of the hidden context.  \\[default: 20]")
     ] = None,
     observation_dim: Annotated[
-        int | None, typer.Option(min=1, help="Length of what is seen.  [default: 10]")
+        int | None,
+        typer.Option(min=1, help="Length of what is seen.  \\[default: 10, or half the columns]"),
     ] = None,
     shared_parameter: Annotated[
         bool, typer.Option("--shared-parameter", help="One parameter for all arms.")
@@ -59,31 +61,34 @@ def simulate(
         str | None, typer.Option(help="A data set by name, or a CSV file: each class an arm.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="The column of labels in a CSV file.  [default: the last]")
+        str | None, typer.Option(help="The column of labels in a CSV file.  \\[default: the last]")
     ] = None,
     rewards: Annotated[
-        str | None, typer.Option(help="With --data: logistic or linear.  [default: logistic]")
+        str | None, typer.Option(help="With --data: logistic or linear.  \\[default: logistic]")
     ] = None,
     missing: Annotated[
         float | None, typer.Option(help="The share of entries that are hidden at random.")
     ] = None,
     fill: Annotated[
         str | None,
-        typer.Option(help="With --missing: predict, mean, zero or drop.  [default: predict]"),
+        typer.Option(help="With --missing: predict, mean, zero or drop.  \\[default: predict]"),
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="A policy, such as thompson:v=2; several are compared."),
+        typer.Option(
+            help="A policy, such as thompson:v=2; several are compared.  "
+            "\\[default: thompson and greedy]"
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file with the world and the policies.")
     ] = None,
-    horizon: Annotated[int | None, typer.Option(min=1, help="Rounds.  [default: 2000]")] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Rounds.  \\[default: 2000]")] = None,
     replications: Annotated[
-        int | None, typer.Option(min=1, help="Replications.  [default: 20]")
+        int | None, typer.Option(min=1, help="Replications.  \\[default: 20]")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="All randomness follows from it.  [default: 1]")
+        int | None, typer.Option(min=0, help="All randomness follows from it.  \\[default: 1]")
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads; by default one for each core.")
@@ -188,7 +193,7 @@ def _show(rows: list[dict[str, Any]], sizes: dict[str, int]) -> None:
     for row in rows:
         cells = [
             row["policy"],
-            f"{row['regret']:,.1f} ± {row['standard_error']:,.1f}",
+            _with_error(row["regret"], row["standard_error"]),
             f"{row['worst']:,.1f}",
             f"{row['optimal']:.1%}",
         ]
@@ -196,3 +201,8 @@ def _show(rows: list[dict[str, Any]], sizes: dict[str, int]) -> None:
     if answers:
         table.caption = f"The regression oracle is correct in {rows[0]['oracle_correct']:.1%}."
     out().print(table)
+
+
+def _with_error(mean: float, error: float) -> str:
+    """The mean, ± its standard error where there is one: a single replication has none."""
+    return f"{mean:,.1f}" + ("" if math.isnan(error) else f" ± {error:,.1f}")

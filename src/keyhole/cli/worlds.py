@@ -12,12 +12,12 @@ from keyhole.errors import InvalidValue
 if TYPE_CHECKING:
     from keyhole.worlds import LinearWorld
 
-Arms = Annotated[int | None, typer.Option(min=1, help="Number of arms.  [default: 3]")]
+Arms = Annotated[int | None, typer.Option(min=1, help="Number of arms.  \\[default: 3]")]
 ContextDim = Annotated[
-    int | None, typer.Option(min=1, help="Length of the hidden context.  [default: 4]")
+    int | None, typer.Option(min=1, help="Length of the hidden context.  \\[default: 4]")
 ]
 ObservationDim = Annotated[
-    int | None, typer.Option(min=1, help="Length of what is seen.  [default: 4]")
+    int | None, typer.Option(min=1, help="Length of what is seen.  \\[default: 4]")
 ]
 Config = Annotated[Path | None, typer.Option(help="A TOML file whose \\[world] is taken.")]
 Seed = Annotated[int, typer.Option(min=0, help="All randomness follows from it.")]

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from keyhole import checks
-from keyhole.errors import InvalidValue, MissingExtra
+from keyhole.errors import InvalidValue, MissingExtra, install_line
 from keyhole.seeds import Seed, Streams, streams
 from keyhole.tables import Dataset
 from keyhole.worlds.covariance import frozen
@@ -103,7 +103,7 @@ def logistic_parameters(data: Dataset) -> Floats:
         from sklearn.linear_model import LogisticRegression
     except ModuleNotFoundError:
         raise MissingExtra(
-            "logistic rewards need scikit-learn, which is not installed: pip install 'keyhole[lab]'"
+            "logistic rewards need scikit-learn, which is not installed: " + install_line("lab")
         ) from None
     fits = [
         LogisticRegression(tol=1e-6, max_iter=1000).fit(data.features, data.labels == i).coef_[0]
