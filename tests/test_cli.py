@@ -367,7 +367,8 @@ def test_reproduce_for_machines(small_data: Path) -> None:
     given = json.loads(result.stdout)
     assert [made["study"] for made in given["studies"]] == ["fig2", "fig6"]
     assert given["left_out"] == {}
-    assert all(isinstance(v["holds"], bool) for made in given["studies"] for v in made["verdicts"])
+    outcomes = {v["outcome"] for made in given["studies"] for v in made["verdicts"]}
+    assert outcomes <= {"holds", "does not hold", "cannot tell"}
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:

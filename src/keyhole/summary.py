@@ -12,11 +12,34 @@ from keyhole.errors import InvalidValue
 def summarize(
     curves: xr.DataArray, *, level: float = 0.95, draws: int = 1000, seed: int = 0
 ) -> xr.Dataset:
-    """The mean and the worst over replications, the paper's two curves, with their uncertainty.
+    """Return the mean and the worst over replications, the paper's two curves, and a band.
 
     `standard_error` is that of the mean. `low` and `high` bound a bootstrap band for the mean:
     the middle `level` of the means of `draws` resamples of whole replications.
 
+    Parameters
+    ----------
+    curves : DataArray
+        One variable of what `simulate` returned, with a dimension `replication`.
+    level : float
+        The share of resampled means inside the band, above 0 and at most 1.
+    draws : int
+        How many resamples are drawn, at most a million.
+    seed : int
+        The seed of the resamples.
+
+    Returns
+    -------
+    Dataset
+        `mean`, `worst`, `standard_error`, `low` and `high`, without `replication`.
+
+    Raises
+    ------
+    InvalidValue
+        For anything but such curves and settings.
+
+    Examples
+    --------
     >>> import xarray as xr
     >>> curves = xr.DataArray([[1.0, 2.0], [3.0, 6.0]], dims=("replication", "time"))
     >>> summary = summarize(curves)
@@ -24,11 +47,9 @@ def summarize(
     ([2.0, 4.0], [3.0, 6.0])
     """
     level = checks.number("level", level, above=0.0, least=0.0, most=1.0)
-    draws = checks.whole("draws", draws)
-    if not isinstance(curves, xr.DataArray):
-        raise InvalidValue(f"summarize takes one variable, such as runs.regret, got {type(curves)}")
-    if "replication" not in curves.dims:
-        raise InvalidValue(f"curves need a dimension 'replication', got {curves.dims}")
+    draws = checks.whole("draws", draws, most=1_000_000)
+    seed = checks.whole("seed", seed, least=0)
+    _check("curves", curves, "replication")
     n = curves.sizes["replication"]
     values = curves.transpose("replication", ...)
     mean = values.mean("replication")
@@ -50,10 +71,12 @@ def summarize(
 
 
 def over_log_squared(regret: xr.DataArray) -> xr.DataArray:
-    """Regret over (log t)^2, which flattens if regret grows like that (fig:1); from t = 2 on.
+    """Return regret over (log t)^2, which flattens if regret grows like that (fig:1).
 
-    Below t = 10 the divisor is so small that the curve says nothing: plots leave that out.
+    It begins at t = 2. Below t = 10 the divisor is so small that the curve says nothing: plots
+    leave that out.
     """
+    _check("regret", regret, "time")
     late = regret.sel(time=regret.time >= 2)
     if late.sizes["time"] == 0:
         raise InvalidValue("regret over (log t)^2 begins at t = 2, and these curves end before")
@@ -62,15 +85,34 @@ def over_log_squared(regret: xr.DataArray) -> xr.DataArray:
 
 
 def times_root(error: xr.DataArray) -> xr.DataArray:
-    """Error times sqrt(t), which flattens if errors shrink like 1 / sqrt(t) (fig:2)."""
+    """Return errors times sqrt(t), which flatten if they shrink like 1 / sqrt(t) (fig:2)."""
+    _check("error", error, "time")
     result: xr.DataArray = error * np.sqrt(error.time)
     return result
 
 
 def rate_between(optimal: xr.DataArray) -> xr.DataArray:
-    """The share of optimal choices in the rounds since the checkpoint before each."""
+    """Return the share of optimal choices in the rounds since the checkpoint before each."""
+    _check("optimal", optimal, "time")
     counts = optimal * optimal.time
     before = counts.shift(time=1, fill_value=0.0)
     start = optimal.time.shift(time=1, fill_value=0)
     result: xr.DataArray = (counts - before) / (optimal.time - start)
     return result
+
+
+def _check(name: str, curves: object, dim: str) -> None:
+    """Refuse what is not a DataArray of numbers with a dimension, and rounds where that is time."""
+    if not isinstance(curves, xr.DataArray):
+        raise InvalidValue(
+            f"{name} must be one variable, such as runs.regret, got {type(curves).__name__}"
+        )
+    if dim not in curves.dims:
+        held = ", ".join(map(str, curves.dims)) or "none"
+        raise InvalidValue(f"{name} must have the dimension {dim!r}, but its dimensions are {held}")
+    if curves.dtype.kind not in "biuf":
+        raise InvalidValue(f"{name} must be real numbers, got an array of {curves.dtype}")
+    if 0 in curves.shape:
+        raise InvalidValue(f"{name} must not be empty, got shape {curves.shape}")
+    if dim == "time" and ("time" not in curves.coords or curves.time.dtype.kind not in "iuf"):
+        raise InvalidValue(f"{name} must have rounds as its coordinate 'time'")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-[bold]keyhole reproduce[/]   everything, at the paper's size
+[bold]keyhole reproduce[/]   everything, at full size
 
 [bold]keyhole reproduce --quick[/]   a first look at everything
 
@@ -46,7 +46,8 @@ Examples:
 
 # Seconds to wait for OpenML before stand-ins are taken.
 PATIENCE = 5.0
-NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, shared, scaling, missing"
+NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, variants, shared, scaling, missing"
+OUTCOME_COLOURS = {"holds": "green", "does not hold": "red", "cannot tell": "yellow"}
 
 
 @clean
@@ -55,11 +56,9 @@ def reproduce(
         list[str] | None, typer.Argument(help=f"Which studies: {NAMES}. By default all.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version of each.")] = False,
-    horizon: Annotated[
-        int | None, typer.Option(min=100, help="Rounds; by default the paper's.")
-    ] = None,
+    horizon: Annotated[int | None, typer.Option(min=100, help="Rounds; by default 10,000.")] = None,
     replications: Annotated[
-        int | None, typer.Option(min=2, help="Replications; by default the paper's.")
+        int | None, typer.Option(min=2, help="Replications; by default 50 to 200.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="All randomness follows from it.")] = 1,
     workers: Annotated[
@@ -78,7 +77,7 @@ def reproduce(
 
     Finished work is not done twice, and an interrupted run goes on.
 
-    A claim that does not hold says so; that is a result, and no error.
+    Each claim holds, does not hold, or the run cannot tell; all three are results, and no errors.
 
     Where the paper's data can be neither found nor downloaded, stand-ins are taken and named.
 
@@ -183,8 +182,9 @@ def _tell(made: dict[str, Any]) -> None:
     for absent, used in made.get("stand_ins", {}).items():
         out().print(f"  [yellow]stand-in[/]: {used} for the paper's {absent}", soft_wrap=True)
     for verdict in made["verdicts"]:
-        badge = "[green]holds[/]" if verdict["holds"] else "[red]does not hold[/]"
-        out().print(f"  {badge}: {verdict['claim']}", soft_wrap=True)
+        outcome = verdict["outcome"]
+        badge = f"[{OUTCOME_COLOURS[outcome]}]{outcome}[/]"
+        out().print(f"  {badge}: {escape(verdict['claim'])}", soft_wrap=True)
         out().print(f"    [dim]{escape(verdict['evidence'])}[/]", soft_wrap=True)
 
 

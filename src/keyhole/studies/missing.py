@@ -11,8 +11,8 @@ from matplotlib.ticker import LogLocator
 
 from keyhole import plots
 from keyhole.policies import ThompsonSampling
-from keyhole.studies import panels
-from keyhole.studies.evidence import SURE, estimate
+from keyhole.studies import choices, panels
+from keyhole.studies.evidence import all_of, at_least, estimate
 from keyhole.studies.study import THOMPSON, Cell, Settings, Study, Verdict, regret, sized
 from keyhole.summary import summarize
 from keyhole.worlds import LinearWorld, MissingWorld
@@ -101,17 +101,17 @@ def verdicts(table: xr.Dataset) -> list[Verdict]:
     found = []
     for centre, where in CENTRES.items():
         for fill in FILLS[1:]:
-            wins, said = [], []
+            outcomes, said = [], []
             for share in SHARES:
                 mine, theirs = (_final(table, centre, one, share) for one in ("predict", fill))
                 saved = estimate(1.0 - mine / theirs)
-                wins.append(saved.mean > SURE * saved.error)
-                said.append(f"{saved} at {share:.0%}")
+                outcomes.append(at_least(saved, 0.0))
+                said.append(f"{saved.percent} at {share:.0%}")
             found.append(
                 Verdict(
                     f"with {where}, prediction has less regret than {WORDS[fill]}",
-                    all(wins),
-                    f"Regret saved, of gaps in so many entries: {'; '.join(said)}.",
+                    all_of(outcomes),
+                    f"Regret saved, by the share of missing entries: {'; '.join(said)}.",
                 )
             )
     return found
@@ -125,6 +125,8 @@ MISSING = Study(
     setting="5 arms, 12 entries seen of 4 hidden ones, so that they tell of each other; each entry "
     "is missing by itself. Regret is against an observer of the whole. On the right 10 is added to "
     "every entry, and arms learn a constant.",
+    rule="Prediction must save more than 0 at every share of missing entries.",
+    choices=choices.OURS,
     cells=cells,
     curves=regret,
     figure=figure,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -14,9 +15,17 @@ WIDTH, HEIGHT = 7.0, 2.3
 
 
 def panels(
-    rows: int, columns: int, *, same_x: bool = True, same_y: bool = False
+    rows: int, columns: int, *, same_x: bool = True, same_y: bool | Literal["col"] = False
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of equal panels, row by row."""
+    """Return a figure of equal panels, row by row.
+
+    Parameters
+    ----------
+    rows, columns : int
+        How many panels there are.
+    same_x, same_y : bool or "col"
+        Whether all panels, or those of a column, have one range. Panels that readers compare do.
+    """
     figure = Figure(figsize=(WIDTH, HEIGHT * rows + 0.5), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex=same_x, sharey=same_y)
     return figure, list(np.ravel(axes))

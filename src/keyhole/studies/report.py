@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from keyhole.audit import Finding, Scope
 from keyhole.files import replacing
 from keyhole.studies.running import manifest
-from keyhole.studies.study import Study
+from keyhole.studies.study import Outcome, Study
 
 GREEK = {
     "lambda": "λ",
@@ -24,6 +24,8 @@ GREEK = {
     "kappa": "κ",
     "delta": "δ",
 }
+# How the page shows each outcome.
+OUTCOMES = {Outcome.HOLDS: "yes", Outcome.FAILS: "no", Outcome.UNDECIDED: "open"}
 PAGE, AUDIT_PAGE, LEFT_OUT = "index.html", "audit.html", ".left-out.json"
 
 
@@ -47,6 +49,9 @@ def write(out: Path, studies: list[Study], left_out: dict[str, str] | None = Non
         studies=found,
         left_out=_missing(left_out, found),
         titles=titles,
+        outcomes=OUTCOMES,
+        plural=_plural,
+        choices=_choices(found),
         audited=(out / AUDIT_PAGE).exists(),
     )
 
@@ -74,6 +79,24 @@ def formulas(text: str) -> Markup:
     return Markup(
         re.sub(rf"\b([dpnvx{''.join(GREEK.values())}])_(\w)\b", r"<i>\1</i><sub>\2</sub>", html)
     )
+
+
+def _plural(outcome: str, count: int) -> str:
+    """An outcome as a verb of so many claims."""
+    many = {Outcome.HOLDS: "hold", Outcome.FAILS: "do not hold"}
+    return str(outcome) if count == 1 else many.get(Outcome(outcome), str(outcome))
+
+
+def _choices(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every choice once, with the studies that made it."""
+    made: dict[tuple[str, ...], list[str]] = {}
+    for one in found:
+        for choice in one["choices"]:
+            made.setdefault(tuple(choice.values()), []).append(one["study"])
+    return [
+        {"what": what, "paper": paper, "ours": ours, "studies": studies}
+        for (what, paper, ours), studies in made.items()
+    ]
 
 
 def _missing(left_out: dict[str, str], found: list[dict[str, Any]]) -> dict[str, str]:

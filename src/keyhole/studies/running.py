@@ -33,6 +33,8 @@ FILES = ("data.nc", "data.csv", "figure.png", "figure.svg", "figure.pdf")
 # The same figure is the same file: no dates and no random names in it. Fonts that journals take.
 STYLE: dict[Any, Any] = {"svg.hashsalt": "keyhole", "pdf.fonttype": 42, "font.size": 9}
 DPI = 200
+# The format of manifests; 2 has outcomes, rules and choices.
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Job:
     def key(self) -> str:
         """What tells its result from another's."""
         cells = [(cell_key(cell), cell.replications) for cell in self.cells]
-        return _digest([self.study.name, *cells])
+        return _digest([self.study.name, self.study.rule, *cells])
 
 
 def run(
@@ -115,6 +117,8 @@ def described(job: Job, verdicts: list[Verdict], seconds: dict[str, float]) -> d
         "setting": job.study.described(job.settings),
         "stand_ins": job.study.stand_ins(job.settings),
         "notes": job.study.notes,
+        "rule": job.study.rule,
+        "choices": [asdict(choice) for choice in job.study.choices],
         "verdicts": [asdict(verdict) for verdict in verdicts],
         "horizon": first.horizon,
         "replications": first.replications,
@@ -133,6 +137,7 @@ def described(job: Job, verdicts: list[Verdict], seconds: dict[str, float]) -> d
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"system": platform.platform(), "cores": os.cpu_count()},
         "versions": versions(),
+        "format": FORMAT,
         "key": job.key,
     }
 
@@ -155,7 +160,9 @@ def manifest(folder: Path) -> dict[str, Any] | None:
         known = json.loads((folder / "manifest.json").read_text())
     except (FileNotFoundError, ValueError):
         return None
-    return known if isinstance(known, dict) and "key" in known else None
+    # One of another format, such as an earlier version's, is worth no more than a new one.
+    whole = isinstance(known, dict) and known.get("format") == FORMAT and "key" in known
+    return known if whole else None
 
 
 def cell_key(cell: Cell) -> str:

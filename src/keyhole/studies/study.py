@@ -1,16 +1,17 @@
-"""What a study is: cells to simulate, a table that comes out, and what is asked of it."""
+"""What a study is: cells to simulate, a table that comes out, and the claims decided from it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
 
-from keyhole.plots import settled
+from keyhole.plots import drop_burn_in
 from keyhole.policies import Policy
 from keyhole.simulation import WorldRecipe
 from keyhole.summary import over_log_squared
@@ -27,11 +28,11 @@ class Settings:
     Parameters
     ----------
     horizon, replications : int, optional
-        The sizes of every cell. By default the paper's.
+        The sizes of every cell. By default the study's.
     seed : int
         The root of all randomness.
     quick : bool
-        A tenth of the paper's horizon, and ten replications.
+        A tenth of the study's horizon, and ten replications.
     data_dir : Path, optional
         A folder of CSV files that is searched before the cache and OpenML.
     absent : frozenset of str
@@ -93,13 +94,40 @@ class Cell:
         return ", ".join(f"{SYMBOLS.get(k, k)} = {value}" for k, value in self.where.items())
 
 
+class Outcome(StrEnum):
+    """What a run says of a claim. The burden of proof is on the claim."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNDECIDED = "cannot tell"
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds in the table, and the numbers that say so."""
+    """A claim, what the table says of it, and the numbers that say so."""
 
     claim: str
-    holds: bool
+    outcome: Outcome
     evidence: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something that a study needs and the paper leaves open.
+
+    Parameters
+    ----------
+    what : str
+        What had to be chosen.
+    paper : str
+        What the paper says of it.
+    ours : str
+        What the study takes.
+    """
+
+    what: str
+    paper: str
+    ours: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +135,17 @@ class Study:
     """A figure of the paper, or one of our own.
 
     `curves` are what its figure shows, over at least (cell, replication, time). `setting` says how
-    it is simulated; what is said of its data comes from the tables that are used.
+    it is simulated; what is said of its data comes from the tables that are used. `rule` says how
+    its claims are decided, with every margin and its reason. `choices` are what the paper leaves
+    open.
     """
 
     name: str
     title: str
     claim: str
     setting: str
+    rule: str
+    choices: tuple[Choice, ...]
     cells: Callable[[Settings], list[Cell]]
     curves: Callable[[xr.Dataset], xr.DataArray]
     figure: Callable[[xr.Dataset], Figure]
@@ -134,7 +166,7 @@ class Study:
 
 
 def sized(settings: Settings, replications: int = 50) -> dict[str, Any]:
-    """The sizes and the seed of a cell: the paper's, a tenth of that for a quick look, or given."""
+    """The sizes and the seed of a cell: the study's, a tenth of that for a quick look, or given."""
     horizon, replications = (1_000, 10) if settings.quick else (10_000, replications)
     return {
         "horizon": horizon if settings.horizon is None else settings.horizon,
@@ -150,4 +182,4 @@ def regret(table: xr.Dataset) -> xr.DataArray:
 
 def normalized_regret(table: xr.Dataset) -> xr.DataArray:
     """Regret over (log t)^2, from where that says something."""
-    return settled(over_log_squared(table["regret"]))
+    return drop_burn_in(over_log_squared(table["regret"]))
