@@ -180,7 +180,7 @@ def test_a_csv_file_of_your_own(tmp_path: Path) -> None:
         (["--data", "wine", "--context-dim", "4"], "--context-dim is not for --data: its columns"),
         (["--data", "wine", "--shared-context"], "--shared-context is not for --data"),
         (["--data", "wine", "--shared-parameter"], "--shared-parameter is not for --data"),
-        (["--arms", "99999999999"], "not enough memory: Unable to allocate"),
+        (["--arms", "99999999999"], "n_arms must be at most 1,000,000"),
         (["--data", "eeg-eye-stat"], "Did you mean eeg-eye-state?"),
         (["--data", "wine", "--rewards", "big"], "'logistic' or 'linear'"),
         (["--config", "none.toml"], "there is no file none.toml"),
@@ -301,7 +301,7 @@ def test_without_the_papers_data_reproduce_makes_every_figure_on_stand_ins(tmp_p
         f"there is no {tmp_path / 'home' / 'keyhole' / 'eye_movements.csv'}, and eye_movements "
         "could not be downloaded from OpenML (Connection refused)"
     ) in said[0]
-    assert result.stdout.count("stand-in: Digits for the paper's Eye movements") == 3
+    assert result.stdout.count("stand-in: Digits for the paper's Eye movements") == 4
     for name in STUDIES:
         assert (tmp_path / "out" / name / "figure.pdf").exists()
     page = (tmp_path / "out" / "index.html").read_text()
@@ -341,7 +341,7 @@ def test_a_wrong_data_file_is_no_case_for_a_stand_in(small_data: Path, tmp_path:
     assert not (tmp_path / "keyhole-report").exists()
     result = keyhole("reproduce", *TINY, *folder, "--out", "out")
     assert result.exit_code == 0, result.output
-    assert re.search("left out fig4, fig5, fig6: .*eeg-eye-state.csv is not", result.stderr)
+    assert re.search("left out fig4, fig5, fig6, variants: .*eeg-eye-state.csv is not", result.stderr)
     assert (tmp_path / "out" / "index.html").read_text().count("left out</span>") == 3
     assert not (tmp_path / "out" / "fig4").exists()
 
@@ -623,8 +623,8 @@ def test_progress_and_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
     assert "interrupted" in shown
     assert "Traceback" not in shown
     kept = len(list(cells.glob("*/replication-*.npz")))
-    assert 3 <= kept < 36
+    assert 3 <= kept < 72
     shown, code = terminal(words, lambda _: False)
     assert code == 0
     assert "1 study in" in shown
-    assert len(list(cells.glob("*/replication-*.npz"))) == 36
+    assert len(list(cells.glob("*/replication-*.npz"))) == 72  # own and shared contexts

@@ -69,7 +69,7 @@ def test_one_odd_value(make: Callable[[], entries.Call]) -> None:
         for kind, value in ODD.items():
             try:
                 spoil(make, {name: value()})
-            except Exception as error:
+            except BaseException as error:
                 error.add_note(f"{name} was: {kind}")
                 raise
 

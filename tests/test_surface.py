@@ -16,6 +16,7 @@ from keyhole.kernels import jit
 
 PUBLIC = [
     "OFUL",
+    "AlreadyLearned",
     "Bandit",
     "DataUnavailable",
     "Dataset",
@@ -29,6 +30,7 @@ PUBLIC = [
     "GreedyFirst",
     "InvalidValue",
     "KeyholeError",
+    "KeyholeWarning",
     "LinUCB",
     "LinearWorld",
     "MissingExtra",

@@ -32,7 +32,7 @@ class Keyhole:
     def teach(self, ys: Any, arms: Any, rewards: Any) -> None:
         """History that was not chosen here."""
         for y, arm, reward in zip(ys, arms, rewards, strict=True):
-            self.bandit.posterior.learn(int(arm), y, float(reward))
+            self.bandit.learn(kh.Decision(arm=int(arm), observation=y), float(reward))
 
 
 class KeyholeLogged(Keyhole):
