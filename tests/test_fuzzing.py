@@ -20,7 +20,7 @@ from tests.odd import ODD, odd_values
 LONG = "KEYHOLE_FUZZ" in os.environ
 # The same examples each time, unless many are wanted.
 PROFILE = settings(
-    max_examples=3000 if LONG else 15,
+    max_examples=1000 if LONG else 15,
     derandomize=not LONG,
     deadline=None,
     database=None,
