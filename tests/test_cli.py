@@ -341,8 +341,9 @@ def test_a_wrong_data_file_is_no_case_for_a_stand_in(small_data: Path, tmp_path:
     assert not (tmp_path / "keyhole-report").exists()
     result = keyhole("reproduce", *TINY, *folder, "--out", "out")
     assert result.exit_code == 0, result.output
-    assert re.search("left out fig4, fig5, fig6, variants: .*eeg-eye-state.csv is not", result.stderr)
-    assert (tmp_path / "out" / "index.html").read_text().count("left out</span>") == 3
+    left_out = r"left out fig4, fig5, fig6, variants: .*eeg-eye-state\.csv is not"
+    assert re.search(left_out, result.stderr)
+    assert (tmp_path / "out" / "index.html").read_text().count("left out</span>") == 4
     assert not (tmp_path / "out" / "fig4").exists()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.bandit.features import LOOKS, REWARDS
+from keyhole.bandit.features import LOOKS, PREDICTED, REWARDS
 from keyhole.bandit.units import SETTLED
 
 
@@ -113,7 +113,7 @@ def test_predicting_anew_is_learning_from_the_better_predictions() -> None:
 @pytest.mark.parametrize("remove", [False, True])
 def test_it_ends_and_survives_files_and_arms_that_go(remove: bool, tmp_path: Any) -> None:
     bandit, rng = made(dim=3, missing="predict", standardize=True), np.random.default_rng(2)
-    for t in range(2 * LOOKS[-1]):
+    for t in range(2 * PREDICTED):
         row = np.where(rng.random(3) < 0.2, np.nan, rng.standard_normal(3))
         bandit.learn(bandit.choose(row), 1.0)
         if t == 60:

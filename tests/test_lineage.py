@@ -67,16 +67,117 @@ def test_a_base_that_one_of_them_does_not_know_is_refused() -> None:
     assert learned(one) == 10
 
 
-def test_two_that_resumed_one_file_are_not_merged(tmp_path: Path) -> None:
-    """They went on as the same run: their numbers say nothing of each other."""
+def test_two_that_resumed_one_file_are_runs_of_their_own(tmp_path: Path) -> None:
     base = fresh()
     worked(base, 10, 1)
     base.save(tmp_path / "base.npz")
     one, other = (kh.Bandit.load(tmp_path / "base.npz", resume=True) for _ in range(2))
     worked(one, 5, 2)
     worked(other, 5, 3)
-    with pytest.raises(kh.InvalidValue, match="count twice"):
+    one.merge(other, base=base)
+    assert learned(one) == 20
+
+
+def test_ids_given_out_before_a_crash_are_not_given_out_again(tmp_path: Path) -> None:
+    """The process dies after the save: its decision in flight is not that of the next process."""
+    bandit = fresh()
+    bandit.save(tmp_path / "b.npz")
+    in_flight = kh.Decision.from_dict(bandit.choose([1.0, 2.0]).to_dict())
+    resumed = kh.Bandit.load(tmp_path / "b.npz", resume=True)
+    decision = resumed.choose([1.0, 2.0])
+    assert decision.score == in_flight.score
+    resumed.learn(in_flight, 1.0)
+    resumed.learn(decision, 5.0)
+    assert learned(resumed) == 2
+
+
+def test_a_base_that_an_arm_was_removed_from_is_refused(tmp_path: Path) -> None:
+    """It came back, and what it had learned counted twice."""
+    base = fresh()
+    worked(base, 20, 1)
+    base.save(tmp_path / "base.npz")
+    one, other = (kh.Bandit.load(tmp_path / "base.npz") for _ in range(2))
+    base.remove_arms(["A"])
+    with pytest.raises(kh.InvalidValue, match="as it was then"):
         one.merge(other, base=base)
+
+
+def test_an_arm_removed_and_added_again_is_told(tmp_path: Path) -> None:
+    base = fresh()
+    worked(base, 20, 1)
+    base.save(tmp_path / "base.npz")
+    one, other = (kh.Bandit.load(tmp_path / "base.npz") for _ in range(2))
+    other.remove_arms(["A"])
+    other.add_arms(["A"])
+    with pytest.raises(kh.InvalidValue, match="arm 'A' was removed and added again"):
+        one.merge(other, base=base)
+
+
+@pytest.mark.parametrize("first", ["observe", "nothing"])
+def test_shared_parameters_lose_no_reward_with_an_arm(tmp_path: Path, first: str) -> None:
+    policy = kh.ThompsonSampling(v=1.0, parameters="shared")
+    bandit = kh.Bandit(policy, arms=["A", "B"], dim=1, seed=1, standardize=True)
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        bandit.learn(bandit.choose(rng.standard_normal(1)), 1.0)
+    bandit.save(tmp_path / "b.npz")
+    base, one, other = (kh.Bandit.load(tmp_path / "b.npz") for _ in range(3))
+    other.remove_arms(["A"])
+    if first == "observe":
+        one.observe(rng.standard_normal((40, 1)))
+    one.merge(other, base=base)
+    assert one.counts["B"] + one.waiting["B"] == 10
+
+
+@pytest.mark.parametrize("rounds", [2, 10, 40, 150])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"missing": "predict"},
+        {"intercept": True},
+        {"standardize": True},
+        {"missing": "predict", "intercept": True, "standardize": True},
+    ],
+)
+def test_the_loop_of_servers_with_every_option(
+    tmp_path: Path, options: dict[str, Any], rounds: int
+) -> None:
+    """Across units that are settled, rewards that wait and predictions that are made again."""
+    rng = np.random.default_rng(rounds)
+    common = tmp_path / "common.npz"
+    kh.Bandit(POLICY, arms=["A", "B", "C"], dim=2, seed=1, **options).save(common)
+    servers = {name: kh.Bandit.load(common) for name in ("east", "west")}
+    for _ in range(4):
+        for name, server in servers.items():
+            for _ in range(rounds):
+                y = rng.normal([1.7, 70.0], [0.1, 12.0])
+                if "missing" in options:
+                    y[rng.random(2) < 0.3] = np.nan
+                server.learn(server.choose(y), float(rng.normal()))
+            server.save(tmp_path / f"{name}.npz")
+        base, merged = kh.Bandit.load(common), kh.Bandit.load(common)
+        for name in servers:
+            merged.merge(kh.Bandit.load(tmp_path / f"{name}.npz"), base=base)
+        merged.save(common)
+        for name, server in servers.items():
+            server.merge(merged, base=kh.Bandit.load(tmp_path / f"{name}.npz"))
+    for server in servers.values():
+        assert learned(server) + sum(server.waiting.values()) == 8 * rounds
+        posterior = server.posterior
+        np.testing.assert_allclose(
+            posterior.covariance @ posterior.precision,
+            np.broadcast_to(np.eye(posterior.dim), posterior.precision.shape),
+            atol=1e-6,
+        )
+
+
+def test_a_reward_that_two_servers_learned_is_told() -> None:
+    one, other, chooses = fresh(), fresh(), fresh()
+    decision = chooses.choose([1.0, 2.0])
+    for server in (one, other):
+        server.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
+    with pytest.warns(kh.KeyholeWarning, match="1 decisions were learned by both"):
+        one.merge(other)
 
 
 def test_arms_removed_on_one_side_do_not_block_a_merge(tmp_path: Path) -> None:

@@ -137,3 +137,24 @@ def test_one_decision_kept_does_not_keep_its_batch() -> None:
     assert chance[0].base is None
     assert one.probability == pytest.approx(0.01)
     assert len(pickle.dumps(one)) < 1_000
+
+
+def test_merging_forgets_none_of_ones_own_ids() -> None:
+    one, other = made(), made()
+    own = [kh.Decision(arm="A", observation=Y, id=f"own {k}") for k in range(5)]
+    one.learn_many(own, np.ones(5))
+    for k in range(2 * REMEMBERED - 1):
+        other._once.recent.add(f"other {k}")
+    one.merge(other)
+    for decision in own:
+        with pytest.raises(kh.AlreadyLearned):
+            one.learn(through_json(decision), 1.0)
+
+
+@pytest.mark.parametrize("again", ["no", [1], None, np.array([1, 2])])
+def test_again_is_true_or_false(again: Any) -> None:
+    bandit = made()
+    with pytest.raises(kh.InvalidValue, match="again must be True or False"):
+        bandit.learn(bandit.choose(Y), 1.0, again=again)
+    with pytest.raises(kh.InvalidValue, match="again must be True or False"):
+        bandit.learn_many([bandit.choose(Y)], [1.0], again=again)

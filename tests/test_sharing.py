@@ -238,7 +238,7 @@ def test_a_bandits_posterior_is_handed_out_as_a_copy() -> None:
         (lambda p: p.keep([3]), "from 0 to 2"),
         (lambda p: p.keep([0, 0]), "each of them once"),
         (lambda p: p.keep([]), "at least one"),
-        (lambda p: p.keep("A"), "whole numbers"),
+        (lambda p: p.keep("A"), "parameters must be"),
         (lambda p: p.predict([5], np.ones((1, 3))), "from 0 to 2"),
         (lambda p: p.predict([0], np.ones((1, 2))), "shape"),
         (lambda p: p.predict([0], np.ones(3)), "shape"),

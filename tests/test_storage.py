@@ -253,9 +253,9 @@ def test_large_scales_and_drift_are_no_damage(tmp_path: Path) -> None:
     "header",
     [
         {"lineage": None},
-        {"lineage": {"run": 5, "pasts": {}}},
-        {"lineage": {"run": "a", "pasts": {"b": [1, -1]}}},
-        {"lineage": {"run": "a", "pasts": {"b": [1]}}},
+        {"lineage": {"b": [1, -1]}},
+        {"lineage": {"b": [1]}},
+        {"arms": {"A": 1, "7": 2}},
         {"learned_ids": "x"},
         {"learned_ids": [1]},
         {"columns": ["a"]},

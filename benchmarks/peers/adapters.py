@@ -21,6 +21,7 @@ class Keyhole:
         kh = importlib.import_module("keyhole")
         policy = kh.ThompsonSampling(v=1.0)
         self.bandit = kh.Bandit(policy, arms=n_arms, dim=dim, seed=1, probabilities=self.logged)
+        self.decided = kh.Decision
 
     def choose(self, y: Any) -> int:
         self.decision = self.bandit.choose(y)
@@ -32,7 +33,7 @@ class Keyhole:
     def teach(self, ys: Any, arms: Any, rewards: Any) -> None:
         """History that was not chosen here."""
         for y, arm, reward in zip(ys, arms, rewards, strict=True):
-            self.bandit.learn(kh.Decision(arm=int(arm), observation=y), float(reward))
+            self.bandit.learn(self.decided(arm=int(arm), observation=y), float(reward))
 
 
 class KeyholeLogged(Keyhole):

@@ -3,7 +3,7 @@
 import difflib
 import numbers
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,6 +85,10 @@ def _regular(name: str, value: Any) -> NDArray[Any]:
         raise InvalidValue(
             f"{name} must be of a regular shape, but its rows differ in length"
         ) from None
+    except RecursionError:
+        raise InvalidValue(f"{name} must be numbers, got lists in lists without end") from None
+    except Exception as reason:  # an object of somebody's own may raise anything
+        raise InvalidValue(f"{name} cannot be read as an array: {shown(reason)}") from reason
 
 
 def _has_masked_entry(value: object) -> bool:
@@ -164,7 +168,7 @@ def number(
 def flag(name: str, value: object) -> bool:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise InvalidValue(f"{name} must be True or False, got {value!r}")
+        raise InvalidValue(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
@@ -181,6 +185,11 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> in
     if int(value) > most:
         raise InvalidValue(f"{name} must be at most {most:,}, got {shown(value)}")
     return int(value)
+
+
+def is_listing(value: object) -> TypeGuard[Iterable[Any]]:
+    """Tell whether a value can be gone through; an array without axes only looks as if."""
+    return isinstance(value, Iterable) and getattr(value, "shape", None) != ()
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> InvalidValue:

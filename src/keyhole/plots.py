@@ -15,7 +15,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.summary import over_log_squared, summarize, times_root
 
 # Labels of axes, wherever these quantities are drawn.
@@ -169,12 +169,12 @@ def _policy(values: xr.DataArray, name: str | None) -> tuple[xr.DataArray, str]:
     """Return one policy's values, and its name as text for a figure."""
     if "policy" not in values.coords:
         if name is not None:
-            raise InvalidValue(f"there is no policy {name!r} in these runs, which name none")
+            raise InvalidValue(f"there is no policy {shown(name)} in these runs, which name none")
         return values, ""
     known = [str(policy) for policy in np.atleast_1d(values.policy.values)]
     if name is not None and name not in known:
         raise InvalidValue(
-            f"there is no policy {name!r} in these runs; there is {', '.join(known)}"
+            f"there is no policy {shown(name)} in these runs; there is {', '.join(known)}"
         )
     chosen = known[0] if name is None else name
     return (values.sel(policy=chosen) if "policy" in values.dims else values), plain(chosen)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keyhole import checks, kernels
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.kernels import Floats, Ints, State
 
 # A direction of which the sums hold less than this share of what they hold of another was not seen.
@@ -118,6 +118,8 @@ class Posterior:
 
     def explorations(self, rule: kernels.Rule) -> tuple[Floats, Floats]:
         """The optimism and the dispersion v of each parameter under a rule."""
+        if not isinstance(rule, kernels.Rule):
+            raise InvalidValue(f"rule must be a Rule, got {shown(rule)}")
         optimism, dispersion = np.empty((2, self.n_parameters))
         kernels.explorations(self.state, rule.plain(), optimism, dispersion)
         return optimism, dispersion
@@ -226,6 +228,15 @@ class Posterior:
                 self.state.squares[i] += given @ given
                 kernels.settle(self.state, i)
 
+    def rows(self, owner: Ints) -> State:
+        """Return a copy of the arrays of some parameters, to be put back by `put_back`."""
+        return State(*(array[owner] for array in self.state))
+
+    def put_back(self, owner: Ints, rows: State) -> None:
+        """Give parameters the arrays that `rows` has copied before."""
+        for array, before in zip(self.state, rows, strict=True):
+            array[owner] = before
+
     def exchange(self, owner: Ints, old: Floats, new: Floats, rewards: Floats) -> None:
         """Put observations in place of others that these rewards were learned at.
 
@@ -245,7 +256,9 @@ class Posterior:
             self.state.moment[i] += rewards[rows] @ (new[rows] - old[rows])
             kernels.settle(self.state, int(i))
 
-    def merge(self, other: Posterior, *, base: Posterior | None = None) -> None:
+    def merge(
+        self, other: Posterior, *, base: Posterior | None = None, is_sure: bool = False
+    ) -> None:
         """Add what `other` has learned, parameter by parameter.
 
         If both started from a common posterior, give it as `base`: what it had learned is
@@ -253,7 +266,9 @@ class Posterior:
         """
         for each in (other, base):
             if not isinstance(each, Posterior | None) or other is None:
-                raise InvalidValue(f"merge takes another Posterior, and one as base, got {each!r}")
+                raise InvalidValue(
+                    f"merge takes another Posterior, and one as base, got {shown(each)}"
+                )
         start = base or Posterior(
             n_parameters=self.n_parameters, dim=self.dim, prior_precision=self.prior_precision
         )
@@ -265,10 +280,13 @@ class Posterior:
         gained = other.precision - start.precision
         # What was learned since is a sum of squares; rounding may put it below zero by this much.
         slack = 1e-9 * np.abs(other.precision).max()
-        if (other.count < start.count).any() or np.linalg.eigvalsh(gained).min() < -slack:
+        grew = is_sure or np.linalg.eigvalsh(gained).min() >= -slack
+        if (other.count < start.count).any() or not grew:
             raise InvalidValue("both posteriors must have learned all that their base has")
         if (self.count < start.count).any():
             raise InvalidValue("both posteriors must have learned all that their base has")
+        if is_sure and np.linalg.eigvalsh(self.precision + gained).min() < -slack:
+            raise InvalidValue("what these posteriors learned since their base does not add up")
         self.state.precision[:] += np.triu(gained)
         for name in ("moment", "n", "squares"):
             mine, theirs, known = (getattr(x.state, name) for x in (self, other, start))
@@ -295,6 +313,7 @@ class Posterior:
 
         That makes the first row of sum y y' the sum of y, and the first entry of b that of r.
         """
+        by = checks.number("by", by)
         if by == 0.0:
             return
         observed = self.precision[:, 0].copy()
@@ -342,13 +361,9 @@ class Posterior:
 
     def _owner(self, parameters: ArrayLike) -> Ints:
         """Return the numbers of parameters, each of which there is."""
-        try:
-            owner = np.asarray(parameters)
-        except ValueError:
-            owner = np.empty((0, 0))
-        if owner.shape == (0,):
-            return np.empty(0, np.int64)
-        if owner.ndim != 1 or owner.dtype.kind not in "iu" or not _within(owner, self.n_parameters):
+        owner = checks.floats("parameters", parameters)
+        inside = (owner == owner.round()) & (owner >= 0) & (owner < self.n_parameters)
+        if owner.ndim != 1 or not inside.all():
             raise InvalidValue(
                 f"parameters must be whole numbers from 0 to {self.n_parameters - 1}"
             )
@@ -358,10 +373,6 @@ class Posterior:
         """Compute all that follows from the sums."""
         for i in range(self.n_parameters):
             kernels.settle(self.state, i)
-
-
-def _within(owner: NDArray[Any], n: int) -> bool:
-    return bool(owner.min() >= 0 and owner.max() < n)
 
 
 def _restored(arrays: tuple[Floats, ...]) -> Posterior:

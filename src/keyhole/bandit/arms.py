@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from keyhole import checks
 from keyhole.errors import InvalidValue, UnknownArm, shown
 from keyhole.kernels import Ints
 
@@ -22,7 +23,7 @@ class Arms:
     def __init__(
         self, names: Iterable[object], *, shared: bool, owner: Sequence[int] | None = None
     ) -> None:
-        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        if isinstance(names, str | bytes) or not checks.is_listing(names):
             raise InvalidValue(f"arms must be a list of names, got {shown(names)}")
         self.names = tuple(arm_name(name) for name in names)
         self.shared = shared
@@ -70,6 +71,9 @@ def arm_name(name: object) -> Arm:
     """A name that survives a file or JSON unchanged: a string or a whole number."""
     if isinstance(name, str):
         return str(name)
-    if isinstance(name, int | np.integer) and not isinstance(name, bool):
-        return int(name)
-    raise InvalidValue(f"an arm's name must be a string or a whole number, got {shown(name)}")
+    is_number = isinstance(name, int | np.integer) and not isinstance(name, bool | np.timedelta64)
+    if is_number and abs(int(name)) < 2**63:  # type: ignore[call-overload]
+        return int(name)  # type: ignore[call-overload, no-any-return]
+    raise InvalidValue(
+        f"an arm's name must be a string, or a whole number below 2**63, got {shown(name)}"
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
@@ -16,12 +19,12 @@ from keyhole.bandit.decision import Decision
 from keyhole.bandit.decisions import Batch, Decisions
 from keyhole.bandit.features import CLIP, Effects, Features
 from keyhole.bandit.learned import Learned
-from keyhole.bandit.lineage import Lineage
+from keyhole.bandit.lineage import Lineage, Past
 from keyhole.bandit.once import Once
 from keyhole.choice import choice_probabilities
-from keyhole.errors import InvalidValue, shown
+from keyhole.errors import InvalidValue, KeyholeWarning, shown
 from keyhole.files import Path
-from keyhole.kernels import Floats, State
+from keyhole.kernels import Floats, Ints, State
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 
@@ -142,6 +145,8 @@ class Bandit(sharing.Shared):
         # Room for two P y, and which is whose.
         self._products = np.empty((2, learned.features.width))
         self._last: Last | None = None
+        # What an interrupted call has left to do, or to undo; the next call begins with it.
+        self._unfinished: Callable[[], None] | None = None
         self._share()
 
     def _begin_anew(self) -> None:
@@ -231,7 +236,12 @@ class Bandit(sharing.Shared):
             The arms available this time; rows of y are then theirs, in that order.
         """
         with self._lock:
-            return self._choose(y, among)
+            if self._unfinished is not None:
+                self._finish()
+            decision = self._choose(y, among)
+        if self._learned.features.messages:
+            self._warn()
+        return decision
 
     def _choose(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decision:
         learned = self._learned
@@ -242,7 +252,7 @@ class Bandit(sharing.Shared):
         rows = filled = design = self._observed(y, owner.size)
         rule, offset = self._rule, 0.0
         if not plain:
-            learned.features.warn_of_clipped(rows, columns)
+            learned.features.note_clipped(rows, columns)
             filled, design, rule = self._prepared(rows)
             offset = learned.features.offset
         z = self._normals(owner.size)
@@ -300,7 +310,7 @@ class Bandit(sharing.Shared):
         among : iterable of names, optional
             The arms available this time; rows of y are then theirs, in that order.
         """
-        with self._lock:
+        with self._at_work():
             return self._choose_many(y, among)
 
     def _choose_many(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decisions:
@@ -313,7 +323,7 @@ class Bandit(sharing.Shared):
                 f"y must have shape (n, {dim}), or (n, {n_arms}, {dim}) with a row for each of the "
                 f"{n_arms} arms, got {rounds.shape}"
             )
-        features.warn_of_clipped(rounds, columns)
+        features.note_clipped(rounds, columns)
         filled, design, rule = self._prepared(rounds)
         location, scale = self._learned.posterior.scores(rule, owner, design)
         z = self._normals(n * n_arms).reshape(n, n_arms)
@@ -348,7 +358,7 @@ class Bandit(sharing.Shared):
         among : iterable of names, optional
             As in `choose`.
         """
-        with self._lock:
+        with self._at_work():
             arms = self._learned.arms if among is None else self._learned.arms.among(among)
             owner = arms.owner
             self._checked_columns(y)
@@ -387,8 +397,13 @@ class Bandit(sharing.Shared):
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             yes_or_no = isinstance(reward, bool | np.bool_)
             reward = checks.number("reward", float(reward) if yes_or_no else reward)
+        checks.flag("again", again)
         with self._lock:
+            if self._unfinished is not None:
+                self._finish()
             self._learn(decision, reward, again)
+        if self._learned.features.messages:
+            self._warn()
 
     def _learn(self, decision: Decision, reward: float, again: bool) -> None:
         learned = self._learned
@@ -410,15 +425,28 @@ class Bandit(sharing.Shared):
             if last is not None and last[0] is decision and last[1] is state:
                 n, row = last[2], last[3]
             self._last = None
+            # Ctrl-C may come between any two lines: the next call then does what is left.
+            self._unfinished = partial(
+                self._note_learned,
+                decision,
+                partial(state.n.item, parameter),
+                state.n.item(parameter),
+            )
             kernels.learn(parameter, y, reward, self._products[row], n, *state)
         else:
             rows = y[None]
             raw = decision.raw[None] if decision._predicted else rows
             if features.watches and not self._lineage.has_seen(decision.id):
                 self._see(raw)
-            learned.add([decision.arm], rows, raw, np.array([reward]))
-        self._lineage.additions += 1
-        self._once.add(decision)
+            self._unfinished = partial(self._note_learned, decision, learned.total, learned.total())
+            learned.add([decision.arm], rows, raw, np.array([reward]), self._lineage.key())
+        self._finish()
+
+    def _note_learned(self, decision: Decision, total: Callable[[], float], before: float) -> None:
+        """Remember that a reward was learned, if there are more now than before."""
+        if total() > before:
+            self._once.add(decision)
+            self._lineage.additions += 1
 
     def learn_many(
         self, decisions: Iterable[Decision], rewards: ArrayLike, *, again: bool = False
@@ -438,7 +466,8 @@ class Bandit(sharing.Shared):
             listed: Decisions | list[Decision] = decisions
             arms, y, raw = decisions.arms, decisions.observations, decisions.raw
         else:
-            listed = list(decisions) if isinstance(decisions, Iterable) else [decisions]
+            given_list: Any = decisions
+            listed = list(given_list) if checks.is_listing(given_list) else [given_list]
             if strange := [each for each in listed if not isinstance(each, Decision)]:
                 raise InvalidValue(f"learn_many takes Decisions, got {shown(strange[0])}")
             if shapes := {each.observation.shape for each in listed} - {(self.dim,)}:
@@ -453,21 +482,45 @@ class Bandit(sharing.Shared):
             )
         if y.shape != (len(arms), self.dim):
             raise InvalidValue(f"observations have shape {y.shape}, not ({len(arms)}, {self.dim})")
-        with self._lock:
+        checks.flag("again", again)
+        with self._at_work():
             if self._features.missing is None and np.isnan(y).any():
                 raise InvalidValue(
                     "an observation has missing entries, which need missing='predict'"
                 )
-            for arm in arms:
-                self._learned.arms.parameter(arm)
+            owner = np.array([self._learned.arms.parameter(arm) for arm in arms], dtype=np.int64)
             if not again:
                 self._once.check_many(listed)
             if self._features.watches:
                 unseen = [not self._lineage.has_seen(each.id) for each in _heads(listed)]
-                self._see(raw if unseen == [True] * len(raw) else raw[np.array(unseen, bool)])
-            self._learned.add(arms, y, raw, given)
-            self._lineage.additions += len(arms)
-            self._once.add_many(listed)
+                self._see(raw if all(unseen) else raw[np.array(unseen, bool)])
+            self._unfinished = self._undoing(np.unique(owner))
+            try:
+                self._learned.add(arms, y, raw, given, self._lineage.key())
+            except BaseException:
+                self._finish()
+                raise
+            self._unfinished = partial(self._note_all_learned, listed)
+            self._finish()
+
+    def _note_all_learned(self, decisions: Decisions | list[Decision]) -> None:
+        """Remember that these rewards were learned."""
+        self._once.add_many(decisions)
+        self._lineage.additions += len(decisions)
+
+    def _undoing(self, owner: Ints) -> Callable[[], None]:
+        """Return what takes back whatever is learned of these parameters from now on."""
+        learned = self._learned
+        posterior, features = learned.posterior, learned.features
+        rows, waiting, provisional = posterior.rows(owner), learned.waiting, learned.provisional
+        n_provisional = len(provisional)
+
+        def undo() -> None:
+            posterior.put_back(owner, rows)
+            learned.posterior, learned.features = posterior, features
+            learned.waiting, learned.provisional = waiting, provisional[:n_provisional]
+
+        return undo
 
     def observe(self, y: ArrayLike) -> None:
         """Take note of observations that no decision is wanted for.
@@ -480,7 +533,7 @@ class Bandit(sharing.Shared):
         y : array_like of shape (n, dim) or (dim,)
             The observations.
         """
-        with self._lock:
+        with self._at_work():
             columns, rows = self._checked_columns(y), self._features.numbers(y)
             if rows.shape[-1:] != (self.dim,):
                 raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
@@ -519,25 +572,52 @@ class Bandit(sharing.Shared):
                     f"got {self._features.options} and {each._features.options}"
                 )
         with sharing.all_locked(*(each for each in (self, other, base) if each is not None)):
+            self._finish()
             if other._columns is not None:
                 labels.checked(other._columns, self._columns)
             self._lineage.check_merge(other._lineage, None if base is None else base._lineage)
-            self._learned.merge(other._learned, None if base is None else base._learned)
-            self._lineage.merge(other._lineage)
-            self._once.merge(other._once)
-            self._columns = self._columns or other._columns
+            learned = self._learned.merged(other._learned, None if base is None else base._learned)
+            twice = self._once.twice(other._once, None if base is None else base._once)
+            if twice:
+                learned.features.messages.append(
+                    f"{twice} decisions were learned by both of these bandits, and count twice: a "
+                    "reward was sent to two of them"
+                )
+            # All of it, or nothing: an interrupted assignment is done again by the next call.
+            self._unfinished = partial(
+                self._take_over,
+                learned,
+                self._lineage.merged(other._lineage),
+                self._once.merged(other._once),
+                self._columns or other._columns,
+            )
+            self._finish()
+        self._warn()
+
+    def _take_over(
+        self,
+        learned: Learned,
+        pasts: dict[str, Past],
+        once: Once,
+        columns: tuple[str, ...] | None,
+    ) -> None:
+        """Know what a merge has put together."""
+        self._learned, self._once, self._columns = learned, once, columns
+        self._lineage.pasts = pasts
 
     # -- arms -------------------------------------------------------------------------------------
 
     def add_arms(self, arms: Iterable[Arm]) -> None:
         """Add arms of which nothing is known yet."""
-        with self._lock:
+        with self._at_work():
             self._learned.add_arms(arms)
 
     def remove_arms(self, arms: Iterable[Arm]) -> None:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
-        with self._lock:
+        with self._at_work():
             self._learned.remove_arms(arms)
+            # A base without this arm would not have all that was learned before.
+            self._lineage.additions += 1
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -571,8 +651,9 @@ class Bandit(sharing.Shared):
         policy : Policy, optional
             Needed only for a policy class of your own, with the settings it was saved with.
         resume : bool, default False
-            Go on to the bit as the saved one would have, with its random stream. It is for one
-            process that takes the place of another: two that resume one file choose alike.
+            Choose to the bit as the saved one would have, with its random stream. It is for one
+            process that takes the place of another: two that resume one file choose alike. Ids of
+            decisions are new ones in any case: those given out before a crash may still come back.
         seed : int, optional
             For a random stream that can be repeated.
         """
@@ -593,7 +674,7 @@ class Bandit(sharing.Shared):
                 self._learned,
                 self._rng.bit_generator.state,
                 self._probabilities,
-                self._lineage,
+                self._lineage.everything(),
                 self._once,
                 self._columns,
             )
@@ -607,18 +688,37 @@ class Bandit(sharing.Shared):
         generator = np.random.PCG64()
         if resume:
             generator.state = saved.random
-        lineage = saved.lineage if resume else Lineage(saved.lineage.everything())
         self._set(
             saved.policy,
             saved.learned,
             np.random.Generator(generator),
             saved.probabilities,
-            lineage,
+            Lineage(saved.pasts),
             saved.once,
             saved.columns,
         )
 
     # -- inside -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Hold the lock, after what an interrupted call has left; warn at the end."""
+        with self._lock:
+            self._finish()
+            yield
+        self._warn()
+
+    def _finish(self) -> None:
+        """Do what is unfinished. It may be done twice, if it is interrupted itself."""
+        if self._unfinished is not None:
+            self._unfinished()
+            self._unfinished = None
+
+    def _warn(self) -> None:
+        """Give the warnings that have gathered, now that all is done."""
+        messages = self._learned.features.messages
+        while messages:
+            warnings.warn(messages.pop(0), KeyholeWarning, stacklevel=3)
 
     def _checked_columns(self, y: object) -> tuple[str, ...] | None:
         """Return the names of features, by this observation or by one before."""

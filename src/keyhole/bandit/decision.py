@@ -267,7 +267,7 @@ class Decision:
 
 
 def _places(predicted: ArrayLike, size: int) -> tuple[int, ...]:
-    places = checks.floats("predicted", predicted) if np.size(predicted) else np.empty(0)
+    places = checks.floats("predicted", predicted)
     if places.ndim != 1 or any(place not in range(size) for place in places.tolist()):
         raise InvalidValue(
             f"predicted must be positions from 0 to {size - 1}, got {shown(predicted)}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
-from keyhole.bandit.units import SETTLED, Scale, Units, Window
-from keyhole.errors import InvalidValue, KeyholeWarning, shown
+from keyhole.bandit.units import SETTLED, Sample, Scale, Units
+from keyhole.errors import InvalidValue, shown
 from keyhole.kernels import Floats
 from keyhole.moments import Moments
 
@@ -19,9 +18,10 @@ REWARDS = 8
 # Values further from a feature's middle than so many units are taken as that far, and so are
 # rewards further from theirs.
 CLIP = 10.0
-# Units and early predictions are looked at again when features were seen 4, 16 and 64 times as
-# often as when units were settled: each time everything is known twice as well as the time before.
-LOOKS = tuple(SETTLED * 4**k for k in (1, 2, 3))
+# Units are looked at again each time that features were seen 4 times as often as the time before:
+# everything is then known twice as well. Early predictions are, the first three times.
+LOOKS = tuple(SETTLED * 4**k for k in range(1, 25))
+PREDICTED = LOOKS[2]
 
 
 class Effects(NamedTuple):
@@ -78,15 +78,18 @@ class Features:
             raise InvalidValue("clip is in units of features, which need standardize=True")
         # Whether observations are taken as they are.
         self.is_plain = not (self.intercept or self.standardize or self.missing)
-        self.moments = Moments.empty(dim)
-        self.window = Window.empty(dim if self.standardize else 0)
+        self.moments = Moments.empty(dim if self.watches else 0)
+        self.sample = Sample.empty(dim if self.standardize else 0)
         self.units: Units | None = None
         self._scale_of: tuple[Units, Scale] | None = None
         # The same of rewards, as of one more feature.
-        self.reward_window = Window.empty(1 if self.standardize else 0)
-        self.reward_unit = Units.unknown(len(self.reward_window.pushed))
+        self.reward_sample = Sample.empty(1 if self.standardize else 0)
+        self.reward_unit = Units.unknown(len(self.reward_sample.seen))
         # What rewards are counted from; None until that is settled.
         self.zero: float | None = None if self.intercept else 0.0
+        # Warnings to be given when what is being done is done, and how many values were clipped.
+        self.messages: list[str] = []
+        self.n_clipped = 0
 
     @property
     def options(self) -> dict[str, Any]:
@@ -124,27 +127,29 @@ class Features:
         return float(self.moments.pairs.diagonal().max()) if self.watches else 0.0
 
     def limited(self, rewards: Floats) -> Floats:
-        """Return rewards, those far from all before as far as the limit, with a warning."""
-        if self.clip is None or not self.reward_unit.scale.any():
+        """Return rewards; of the first ones those far from the others are moved to the limit.
+
+        Later ones count as they are: a large reward that comes seldom may be what it is all about.
+        """
+        known = self.reward_unit.scale.any()
+        if self.clip is None or not known or self.reward_sample.seen[0] > SETTLED:
             return rewards
         middle, scale = float(self.reward_unit.middle[0]), float(self.reward_unit.scale[0])
         low, high = middle - self.clip * scale, middle + self.clip * scale
-        if rewards.size == 1 and low <= rewards[0] <= high:
-            return rewards
         limited: Floats = np.clip(rewards, low, high)
-        if (limited != rewards).any():
-            _warn_of_far("reward", rewards[limited != rewards][0], middle, scale, self.clip)
+        for value in rewards[limited != rewards]:
+            self._note_far("reward", value, middle, scale)
         return limited
 
     def see_rewards(self, rewards: Floats) -> None:
         """Add rewards; their unit follows from the last of them each time their number doubles."""
         if not self.standardize:
             return
-        before = int(self.reward_window.pushed[0])
-        self.reward_window.push(rewards[:, None])
-        after = int(self.reward_window.pushed[0])
+        before = int(self.reward_sample.seen[0])
+        self.reward_sample.add(rewards[:, None])
+        after = int(self.reward_sample.seen[0])
         if after >= REWARDS and (before < REWARDS or before.bit_length() < after.bit_length()):
-            self.reward_unit = self.reward_window.units(np.ones(1, dtype=bool))
+            self.reward_unit = self.reward_sample.units(np.ones(1, dtype=bool))
 
     def settle_zero(self, rewards: list[float]) -> None:
         """Count rewards from the median of those that wait, if they are enough."""
@@ -179,19 +184,19 @@ class Features:
             self.moments.add(rows)
         if not self.standardize:
             return
-        self.window.push(rows)
+        self.sample.add(rows)
         if self.units is not None and self._scale().is_complete:
             return
         units = self.units or Units.unknown(self.dim)
         due = units.due(self.moments.seen)
         if due.any():
-            self.units = units.replaced(self.window.units(due), due)
+            self.units = units.replaced(self.sample.units(due), due)
 
     def better_units(self) -> Units | None:
         """Return units by the last values; those that are not far apart from the old ones stay."""
         if self.units is None:
             return None
-        latest = self.window.units(self.units.known)
+        latest = self.sample.units(self.units.known)
         return self.units.replaced(latest, self.units.differ(latest))
 
     def design(self, rows: Floats) -> Floats:
@@ -219,18 +224,28 @@ class Features:
             self._scale_of = (units, units.scale_for(centred=self.intercept, limit=limit))
         return self._scale_of[1]
 
-    def warn_of_clipped(self, rows: Floats, names: tuple[str, ...] | None) -> None:
-        """Warn of the first value that `design` does not take as it is."""
+    def note_clipped(self, rows: Floats, names: tuple[str, ...] | None) -> None:
+        """Note the first value that `design` does not take as it is."""
         if self.units is None:
             return
         scale = self._scale()
         far = (rows < scale.low) | (rows > scale.high)
         if far.any():
-            limit = checks.LARGEST if self.clip is None else self.clip
             *place, j = np.argwhere(far)[0].tolist()
             name = f"feature {j}" if names is None else f"feature {names[j]!r}"
-            middle, unit = self.units.middle[j], self.units.scale[j]
-            _warn_of_far(name, rows[(*place, j)], middle, unit, limit)
+            self._note_far(name, rows[(*place, j)], self.units.middle[j], self.units.scale[j])
+
+    def _note_far(self, name: str, value: float, middle: float, scale: float) -> None:
+        """Note a far value; of many, those whose number is a power of two."""
+        self.n_clipped += 1
+        if self.n_clipped & (self.n_clipped - 1):
+            return
+        limit = checks.LARGEST if self.clip is None else self.clip
+        self.messages.append(
+            f"{name} is {value:g}, and usually {middle:g} give or take {scale:g}: it is taken as "
+            f"{limit:g} of these units away, as {self.n_clipped} so far "
+            "(clip=None takes values as they are)"
+        )
 
     # -- converting -------------------------------------------------------------------------------
 
@@ -259,7 +274,7 @@ class Features:
 
     def merge_rewards(self, other: Features) -> None:
         """Add what another has seen of rewards."""
-        self.reward_window.merge(other.reward_window)
+        self.reward_sample.merge(other.reward_sample)
         if not self.reward_unit.known.any():
             self.reward_unit = other.reward_unit
 
@@ -286,16 +301,8 @@ class Features:
     def copy(self) -> Features:
         """Return an independent copy."""
         twin = Features(self.dim, **self.options)
-        twin.moments, twin.window = self.moments.copy(), self.window.copy()
+        twin.moments, twin.sample = self.moments.copy(), self.sample.copy()
         twin.units, twin.zero = self.units, self.zero
-        twin.reward_window, twin.reward_unit = self.reward_window.copy(), self.reward_unit
+        twin.messages, twin.n_clipped = self.messages, self.n_clipped
+        twin.reward_sample, twin.reward_unit = self.reward_sample.copy(), self.reward_unit
         return twin
-
-
-def _warn_of_far(name: str, value: float, middle: float, scale: float, limit: float) -> None:
-    warnings.warn(
-        f"{name} is {value:g}, and usually {middle:g} give or take {scale:g}: it is taken as "
-        f"{limit:g} of these units away (clip=None takes values as they are)",
-        KeyholeWarning,
-        stacklevel=5,
-    )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
+from bisect import bisect
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from keyhole.bandit.arms import Arm, Arms
-from keyhole.bandit.features import LOOKS, REWARDS, Effects, Features
+from keyhole.bandit.features import LOOKS, PREDICTED, REWARDS, Effects, Features
 from keyhole.bandit.units import SETTLED
-from keyhole.errors import InvalidValue, KeyholeWarning
+from keyhole.errors import InvalidValue
 from keyhole.kernels import Floats
 from keyhole.moments import Moments
 from keyhole.posterior import Posterior
@@ -26,6 +26,7 @@ class Waiting(NamedTuple):
     arm: Arm
     observation: Floats
     reward: float
+    key: str  # what tells it from all others
 
 
 class Provisional(NamedTuple):
@@ -35,6 +36,9 @@ class Provisional(NamedTuple):
     observation: Floats  # missing entries are NaN
     design: Floats  # as the posterior's sums have it
     reward: float
+
+
+Kept = TypeVar("Kept", Waiting, Provisional)
 
 
 class Learned:
@@ -59,7 +63,7 @@ class Learned:
         self.features = features
         self.waiting: list[Waiting] = []
         self.provisional: list[Provisional] = []
-        # How often features were seen, up to the last of LOOKS.
+        # How often features were seen.
         self._seen = features.seen
         self.posterior = posterior
 
@@ -75,6 +79,10 @@ class Learned:
         for reward in self.waiting:
             counts[self.arms.parameter(reward.arm)] += 1
         return self._by_arm(counts)
+
+    def total(self) -> float:
+        """Return how many rewards there are, learned or waiting."""
+        return float(self.posterior.state.n.sum()) + len(self.waiting)
 
     def _by_arm(self, numbers: list[int]) -> dict[Arm, int]:
         owner = self.arms.owner.tolist()
@@ -96,7 +104,7 @@ class Learned:
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def add(self, arms: Sequence[Arm], y: Floats, raw: Floats, rewards: Floats) -> None:
+    def add(self, arms: Sequence[Arm], y: Floats, raw: Floats, rewards: Floats, key: str) -> None:
         """Learn many rewards, or have them wait.
 
         Parameters
@@ -109,6 +117,8 @@ class Learned:
             The same with missing entries NaN.
         rewards : ndarray of shape (n,)
             The rewards.
+        key : str
+            What tells these rewards from all others.
         """
         parameters = np.array([self.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if self.features.is_settled:
@@ -118,7 +128,10 @@ class Learned:
             self.note(arms, raw, design, given.tolist())
         else:
             before = len(self.waiting)
-            self.waiting += map(Waiting, arms, raw.copy(), rewards.tolist())
+            keys = [f"{key}.{k}" for k in range(len(arms))]
+            self.waiting = self.waiting + list(
+                map(Waiting, arms, raw.copy(), rewards.tolist(), keys)
+            )
             self.flush()
             if before < PATIENCE <= len(self.waiting):
                 self._warn()
@@ -127,7 +140,7 @@ class Learned:
         self, arms: Sequence[Arm], raw: Floats, design: Floats, rewards: Sequence[float]
     ) -> None:
         """Remember which of these rewards were learned by predictions that will get better."""
-        if self.features.missing is None or self._seen >= LOOKS[-1]:
+        if self.features.missing is None or self._seen >= PREDICTED:
             return
         for k in np.flatnonzero(np.isnan(raw).any(axis=1)).tolist():
             self.provisional.append(
@@ -138,9 +151,9 @@ class Learned:
         """Add observations, and do what is due by then."""
         before = self._seen
         self.features.see(rows)
-        if before < LOOKS[-1]:
+        if self.features.watches:
             self._seen = self.features.seen
-            if any(before < look <= self._seen for look in LOOKS):
+            if bisect(LOOKS, before) < bisect(LOOKS, self._seen):
                 self._look_again()
         if self.waiting:
             self.flush()
@@ -158,7 +171,7 @@ class Learned:
         self.posterior, self.features = posterior, features
         raw = np.array([one.observation for one in waiting])
         self.note([one.arm for one in waiting], raw, design, given.tolist())
-        features.warn_of_clipped(raw, None)
+        features.note_clipped(raw, None)
 
     def _look_again(self) -> None:
         """Predict early missing entries anew, and replace units that turned out far from right."""
@@ -179,7 +192,7 @@ class Learned:
             change = features.from_units_of(self.features)
             posterior.change_units(change)
             provisional = [one._replace(design=change @ one.design) for one in provisional]
-        done = self._seen >= LOOKS[-1]
+        done = self._seen >= PREDICTED
         self.posterior, self.features = posterior, features
         self.provisional = [] if done else provisional
 
@@ -190,10 +203,8 @@ class Learned:
             seen = self.features.seen
             cause = f"units are settled when a feature was seen {SETTLED} times, and the one "
             cause += f"that was seen most was seen {seen:.0f} times, or always 0"
-        warnings.warn(
-            f"{len(self.waiting)} rewards wait and are not learned: {cause}",
-            KeyholeWarning,
-            stacklevel=4,
+        self.features.messages.append(
+            f"{len(self.waiting)} rewards wait and are not learned: {cause}"
         )
 
     # -- arms -------------------------------------------------------------------------------------
@@ -208,50 +219,47 @@ class Learned:
         gone = self.arms.among(names)
         fewer = Arms((arm for arm in self.arms.names if arm not in gone), shared=self.arms.shared)
         self.posterior, self.arms = self._aligned(fewer), fewer
-        if fewer.shared:
-            self.waiting = [one._replace(arm=fewer.names[0]) for one in self.waiting]
-            self.provisional = [one._replace(arm=fewer.names[0]) for one in self.provisional]
-        else:
-            self.waiting = [one for one in self.waiting if one.arm in fewer]
-            self.provisional = [one for one in self.provisional if one.arm in fewer]
+        self.waiting, self.provisional = _of(fewer, self.waiting), _of(fewer, self.provisional)
 
     # -- merging ----------------------------------------------------------------------------------
 
-    def merge(self, other: Learned, base: Learned | None) -> None:
-        """Add what another has learned since `base`, from which both went on; or nothing.
+    def merged(self, other: Learned, base: Learned | None) -> Learned:
+        """Return what both have learned; since `base`, from which both went on, if there is one.
 
         An arm of the base that one of the two has removed since stays removed.
         """
         arms = self._merged_arms(other, base)
         features = self.features.copy()
         features.take_units_of(other.features)
-        known = Moments.empty(features.dim) if base is None else base.features.moments
+        known = Moments.empty(len(features.moments.origin))
+        if base is not None:
+            known = base.features.moments
         features.moments.merge(other.features.moments, known)
-        features.window.merge(other.features.window)
+        features.sample.merge(other.features.sample)
         features.merge_rewards(other.features)
-        waiting: list[Waiting] = []
-        provisional: list[Provisional] = []
         if features.is_settled:
             posterior = self._converted(features, arms)
             posterior.merge(
                 other._converted(features, arms),
                 base=None if base is None else base._converted(features, arms),
+                is_sure=True,  # their lineage tells: early predictions may have been made again
             )
+            result = Learned(arms, features, posterior)
             # Those of the other one stay as they were predicted there.
             change = features.from_units_of(self.features)
-            provisional = [
-                one._replace(design=change @ one.design)
-                for one in self.provisional
-                if one.arm in arms
+            result.provisional = [
+                one._replace(design=change @ one.design) for one in _of(arms, self.provisional)
             ]
         else:
-            posterior = self._aligned(arms)
-            already = [] if base is None else base.waiting
-            waiting = self._waiting_after([]) + other._waiting_after(already)
-            waiting = [one for one in waiting if one.arm in arms]
-        self.posterior, self.arms = posterior, arms
-        self.features, self.waiting, self.provisional = features, waiting, provisional
-        self.see(np.empty((0, features.dim)))
+            result = Learned(arms, features, self._aligned(arms))
+            mine = {one.key for one in self.waiting}
+            theirs = [one for one in other.waiting if one.key not in mine]
+            gone = set() if base is None else {one.key for one in base.waiting} - mine
+            theirs = [one for one in theirs if one.key not in gone]
+            result.waiting = _of(arms, self.waiting + theirs)
+        result._seen = self._seen
+        result.see(np.empty((0, features.dim)))
+        return result
 
     def _merged_arms(self, other: Learned, base: Learned | None) -> Arms:
         old: tuple[Arm, ...] = () if base is None else base.arms.names
@@ -262,22 +270,15 @@ class Learned:
             raise InvalidValue(
                 "every arm was removed from one of these bandits: none would be left"
             )
+        if base is not None and base.features.is_settled:
+            before = base.counts
+            for arm in (arm for arm in mine if arm in base.arms):
+                if min(self.counts[arm], other.counts[arm]) < before[arm]:
+                    raise InvalidValue(
+                        f"arm {arm!r} was removed and added again in one of these bandits since "
+                        "their base: remove it from that one before they are merged"
+                    )
         return Arms(mine + new, shared=self.arms.shared)
-
-    def _waiting_after(self, already: list[Waiting]) -> list[Waiting]:
-        """Return what waits here besides the rewards that waited in a base already."""
-        shared = self.arms.shared
-        old = [one for one in already if shared or one.arm in self.arms]
-        mine = self.waiting[: len(old)]
-        same = len(mine) == len(old) and all(
-            (shared or a.arm == b.arm)
-            and a.reward == b.reward
-            and np.array_equal(a.observation, b.observation, equal_nan=True)
-            for a, b in zip(mine, old, strict=True)
-        )
-        if not same:
-            raise InvalidValue("both bandits must have learned all that their base has")
-        return self.waiting[len(old) :]
 
     def _converted(self, features: Features, arms: Arms) -> Posterior:
         """Return a copy of all that was learned, in the units of `features` and for these arms."""
@@ -285,7 +286,7 @@ class Learned:
         posterior.change_units(features.from_units_of(self.features))
         if self.features.is_settled:  # else all of it waits, and the posterior is empty
             posterior.move_rewards(self.features.offset - features.offset)
-        _teach(posterior, arms, features, [one for one in self.waiting if one.arm in arms])
+        _teach(posterior, arms, features, _of(arms, self.waiting))
         return posterior
 
     def _aligned(self, arms: Arms) -> Posterior:
@@ -298,6 +299,14 @@ class Learned:
             place = {arm: i for i, arm in enumerate((*self.arms.names, *unknown))}
             posterior.keep([place[arm] for arm in arms.names])
         return posterior
+
+
+def _of(arms: Arms, rewards: list[Kept]) -> list[Kept]:
+    """Return the rewards of these arms; where arms share a parameter, all of them."""
+    if arms.shared:
+        first = arms.names[0]
+        return [one if one.arm in arms else one._replace(arm=first) for one in rewards]
+    return [one for one in rewards if one.arm in arms]
 
 
 def _teach(

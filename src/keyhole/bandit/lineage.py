@@ -21,7 +21,7 @@ class Past(NamedTuple):
     """How far a run had got."""
 
     decisions: int  # the number of its last decision
-    additions: int  # rewards and observations that it had added
+    additions: int  # rewards and observations that it had added, and arms that it had removed
 
 
 NOTHING = Past(0, 0)
@@ -30,16 +30,19 @@ NOTHING = Past(0, 0)
 class Lineage:
     """The runs that a bandit goes back to, and its own."""
 
-    def __init__(self, pasts: Mapping[str, Past] | None = None, *, run: str | None = None) -> None:
+    def __init__(self, pasts: Mapping[str, Past] | None = None) -> None:
         self.pasts = {} if pasts is None else dict(pasts)
-        self.run = secrets.token_hex(8) if run is None else run
-        # A run that is resumed counts on from where it was.
-        self.decisions, self.additions = self.pasts.pop(self.run, NOTHING)
+        self.run = secrets.token_hex(8)
+        self.decisions, self.additions = NOTHING
 
     def everything(self) -> dict[str, Past]:
         """Return how far every run had got, this one included, without those that did nothing."""
         all_runs = {**self.pasts, self.run: Past(self.decisions, self.additions)}
         return {run: past for run, past in all_runs.items() if any(past)}
+
+    def key(self) -> str:
+        """Return what tells the next addition of this run from all others."""
+        return f"{self.run}-{self.additions}"
 
     def has_seen(self, decision_id: str | None) -> bool:
         """Tell whether the decision of this id is one of a run up to where this bandit knows it."""
@@ -50,11 +53,13 @@ class Lineage:
         last = self.decisions if run == self.run else self.pasts.get(run, NOTHING).decisions
         return int(number) <= last
 
-    def merge(self, other: Lineage) -> None:
-        """Add the runs that another bandit goes back to."""
+    def merged(self, other: Lineage) -> dict[str, Past]:
+        """Return the runs that this bandit and another go back to, but for its own."""
+        pasts = dict(self.pasts)
         for run, past in other.everything().items():
             if run != self.run:
-                self.pasts[run] = Past(*map(max, past, self.pasts.get(run, NOTHING)))
+                pasts[run] = Past(*map(max, past, pasts.get(run, NOTHING)))
+        return pasts
 
     def check_merge(self, other: Lineage, base: Lineage | None) -> None:
         """Raise `InvalidValue` unless `base` is what both bandits have in common.
@@ -77,7 +82,10 @@ class Lineage:
                 "give that one as base"
             )
         if any(common.get(run, 0) < n for run, n in given.items()):
-            raise InvalidValue("both bandits must have learned all that their base has")
+            raise InvalidValue(
+                "both bandits must have learned all that their base has: give as base the file "
+                "that both went on from, as it was then"
+            )
         raise InvalidValue(
             "these bandits have more in common than this base, which would count twice: they "
             "were merged since; give as base what the other one was when that was done"

@@ -26,6 +26,8 @@ class Once:
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
         self.recent = RecentIds(ids)
+        # Of which batches some decisions were learned one by one.
+        self.parted = RecentIds()
         # What a decision remembers of this bandit.
         self._token = object()
 
@@ -44,7 +46,7 @@ class Once:
         if isinstance(decisions, Decisions):
             if self._token in decisions._learned_by or decisions.id in self.recent:
                 raise AlreadyLearned(f"the rewards of batch {decisions.id!r} were learned already")
-            if _some_of(decisions.id) in self.recent:
+            if decisions.id in self.parted:
                 raise AlreadyLearned(f"some rewards of batch {decisions.id!r} were learned already")
             return
         ids, objects = set(), set()
@@ -64,7 +66,7 @@ class Once:
         if key is not None:
             self.recent.add(key)
             if batch := _batch_of(key):
-                self.recent.add(_some_of(batch))
+                self.parted.add(batch)
 
     def add_many(self, decisions: Decisions | list[Decision]) -> None:
         """Remember that these were learned."""
@@ -75,17 +77,22 @@ class Once:
         for decision in decisions:
             self.add(decision)
 
-    def merge(self, other: Once) -> None:
-        """Remember what another bandit has learned as well."""
-        self.recent.update(other.recent.listed())
+    def merged(self, other: Once) -> Once:
+        """Return a copy that remembers what another bandit has learned as well."""
+        twin = Once()
+        twin._token = self._token
+        twin.recent, twin.parted = self.recent.copy(), self.parted.copy()
+        twin.recent.merge(other.recent)
+        twin.parted.merge(other.parted)
+        return twin
+
+    def twice(self, other: Once, base: Once | None) -> int:
+        """Return how many decisions two bandits have both learned, but their base has not."""
+        both = self.recent.common(other.recent)
+        return len(both if base is None else both - base.recent.common(base.recent))
 
 
 def _batch_of(key: str) -> str:
     """Return the id of the batch that a decision belongs to; empty if it belongs to none."""
     match = MEMBER.fullmatch(key) if "." in key else None
     return "" if match is None else match[1]
-
-
-def _some_of(batch: str) -> str:
-    """Return what is remembered where some decisions of a batch were learned one by one."""
-    return f"{batch}.*"

@@ -27,10 +27,19 @@ class RecentIds:
         if len(self._younger) >= REMEMBERED:
             self._older, self._younger = self._younger, set()
 
-    def update(self, ids: Iterable[str]) -> None:
-        """Remember several more."""
-        for each in ids:
-            self.add(each)
+    def merge(self, other: RecentIds) -> None:
+        """Remember those of another too, until as many more were added; none of its own goes."""
+        self._older |= other._older | other._younger
+
+    def common(self, other: RecentIds) -> set[str]:
+        """Return the ids that both remember."""
+        return (self._older | self._younger) & (other._older | other._younger)
+
+    def copy(self) -> RecentIds:
+        """Return an independent copy."""
+        twin = RecentIds(self._younger)
+        twin._older = set(self._older)
+        return twin
 
     def listed(self) -> list[str]:
         """Return all of them, in an order that does not change from run to run."""

@@ -2,7 +2,7 @@
 
 The header is JSON: policy, arms, options, random stream, and what is not an array. The arrays are
 those of the posterior's state by name, and with the prefixes seen_ (moments of observations),
-window_ and units_ (units of features), reward_window_ and reward_unit_ (of rewards), waiting_ and
+sample_ and units_ (units of features), reward_sample_ and reward_unit_ (of rewards), waiting_ and
 provisional_ (rewards that wait, or were learned by early predictions), those of the rest.
 """
 
@@ -20,9 +20,9 @@ from keyhole import checks, policies
 from keyhole.bandit.arms import Arms
 from keyhole.bandit.features import Features
 from keyhole.bandit.learned import Learned, Provisional, Waiting
-from keyhole.bandit.lineage import Lineage, Past
+from keyhole.bandit.lineage import Past
 from keyhole.bandit.once import Once
-from keyhole.bandit.units import Units, Window
+from keyhole.bandit.units import SAMPLE, Sample, Units
 from keyhole.errors import FileError, InvalidValue, shown
 from keyhole.kernels import Floats, State
 from keyhole.moments import Moments
@@ -31,8 +31,12 @@ from keyhole.posterior import Posterior
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
+# Sums of products of numbers up to `checks.LARGEST` stay below it.
+LARGEST_SAVED = 1e120
 # The caches of a state may have lost digits by up to this since they were last computed anew.
 DRIFT = 1e-3
+# An eigenvalue of correlations below this is rounding.
+ROUNDING = 1e-9
 
 
 class Saved(NamedTuple):
@@ -42,7 +46,7 @@ class Saved(NamedTuple):
     learned: Learned
     random: Any
     probabilities: bool
-    lineage: Lineage
+    pasts: dict[str, Past]
     once: Once
     columns: tuple[str, ...] | None
 
@@ -61,10 +65,11 @@ def recorded(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "zero": features.zero,
         "probabilities": saved.probabilities,
         "random": saved.random,
-        "lineage": {"run": saved.lineage.run, "pasts": saved.lineage.everything()},
+        "lineage": saved.pasts,
         "learned_ids": saved.once.recent.listed(),
         "columns": None if saved.columns is None else list(saved.columns),
         "waiting": [one.arm for one in learned.waiting],
+        "waiting_keys": [one.key for one in learned.waiting],
         "provisional": [one.arm for one in learned.provisional],
     }
     arrays: dict[str, NDArray[Any]] = {
@@ -72,8 +77,8 @@ def recorded(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     }
     if not features.is_plain:
         arrays |= _prefixed("seen", features.moments)
-        arrays |= _prefixed("window", features.window)
-        arrays |= _prefixed("reward_window", features.reward_window)
+        arrays |= _prefixed("sample", features.sample)
+        arrays |= _prefixed("reward_sample", features.reward_sample)
         arrays |= _prefixed("reward_unit", features.reward_unit)
         arrays |= {} if features.units is None else _prefixed("units", features.units)
         arrays |= _columns("waiting", learned.waiting, Waiting)
@@ -86,10 +91,10 @@ def _prefixed(prefix: str, arrays: Any) -> dict[str, NDArray[Any]]:
 
 
 def _columns(prefix: str, rows: list[Any], kind: Any) -> dict[str, NDArray[Any]]:
-    """Return one array for each field but the arm of many rewards."""
+    """Return one array for each field of many rewards but arm and key, which are texts."""
     if not rows:
         return {}
-    names = [name for name in kind._fields if name != "arm"]
+    names = [name for name in kind._fields if name not in ("arm", "key")]
     return {f"{prefix}_{name}": np.array([getattr(row, name) for row in rows]) for name in names}
 
 
@@ -132,14 +137,14 @@ def parse(header: Mapping[str, Any], arrays: Arrays, policy: Policy | None) -> S
     """
     try:
         policy = _policy(header["policy"], policy)
-        arms = Arms(header["arms"], shared=policy.parameters == "shared")
+        arms = Arms(_list(header["arms"]), shared=policy.parameters == "shared")
         features = _features(header, arrays)
         return Saved(
             policy=policy,
             learned=_learned(header, arrays, arms, features, policy.prior_precision),
             random=_random(header["random"]),
             probabilities=checks.flag("probabilities", header["probabilities"]),
-            lineage=_lineage(header["lineage"]),
+            pasts=_pasts(header["lineage"]),
             once=Once(_texts("learned_ids", header["learned_ids"])),
             columns=_column_names(header["columns"], features.dim),
         )
@@ -173,12 +178,17 @@ def _random(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def _lineage(record: Mapping[str, Any]) -> Lineage:
-    pasts = {
+def _pasts(record: Mapping[str, Any]) -> dict[str, Past]:
+    return {
         run: Past(*(checks.whole("lineage", number, least=0) for number in past))
-        for run, past in record["pasts"].items()
+        for run, past in record.items()
     }
-    return Lineage(pasts, run=_texts("run", [record["run"]])[0])
+
+
+def _list(given: Any) -> list[Any]:
+    if not isinstance(given, list):
+        raise FileError(f"the saved arms must be a list, got {shown(given)}")
+    return given
 
 
 def _texts(name: str, given: Any) -> list[str]:
@@ -208,12 +218,14 @@ def _features(header: Mapping[str, Any], arrays: Arrays) -> Features:
     features.moments = Moments(**seen)
     if (features.moments.pairs < 0).any():
         raise FileError("the saved counts of observations must not be negative")
-    features.window = Window(**_like_those_of(features.window, "window", arrays))
-    rewards = _like_those_of(features.reward_window, "reward_window", arrays)
-    features.reward_window = Window(**rewards)
+    features.sample = Sample(**_like_those_of(features.sample, "sample", arrays))
+    rewards = _like_those_of(features.reward_sample, "reward_sample", arrays)
+    features.reward_sample = Sample(**rewards)
     features.reward_unit = Units(**_like_those_of(features.reward_unit, "reward_unit", arrays))
-    if min(w.pushed.min(initial=0) for w in (features.window, features.reward_window)) < 0:
-        raise FileError("the saved counts of a window must not be negative")
+    for sample in (features.sample, features.reward_sample):
+        size = -(-sample.seen // np.maximum(sample.stride, 1))
+        if (sample.seen < 0).any() or (sample.stride < 1).any() or (size > SAMPLE).any():
+            raise FileError("the saved samples do not fit their counts")
     if "units_scale" in arrays:
         features.units = Units(**_like_those_of(Units.unknown(features.dim), "units", arrays))
         if (features.units.scale < 0).any() or (features.reward_unit.scale < 0).any():
@@ -229,7 +241,10 @@ def _learned(
     state = _state(arrays, arms.n_parameters, features.width, prior)
     learned = Learned(arms, features, Posterior.of_state(state))
     waiting = _rewards("waiting", header, arrays, arms, {"observation": features.dim})
-    learned.waiting = [Waiting(**one) for one in waiting]
+    keys = _texts("waiting_keys", header["waiting_keys"])
+    if len(keys) != len(waiting):
+        raise FileError("the saved rewards that wait do not fit their keys")
+    learned.waiting = [Waiting(**one, key=key) for one, key in zip(waiting, keys, strict=True)]
     shapes = {"observation": features.dim, "design": features.width}
     provisional = _rewards("provisional", header, arrays, arms, shapes)
     learned.provisional = [Provisional(**one) for one in provisional]
@@ -246,10 +261,9 @@ def _rewards(
         raise FileError(f"the saved rewards are of an arm that is not there: {unknown[0]!r}")
     n = len(names)
     columns = {row: _like(arrays, f"{name}_{row}", (n, d), nan=True) for row, d in rows.items()}
-    columns["reward"] = _like(arrays, f"{name}_reward", (n,))
+    rewards = _like(arrays, f"{name}_reward", (n,)).tolist()
     return [
-        {"arm": arm, **{key: column[k] for key, column in columns.items() if key != "reward"}}
-        | {"reward": float(columns["reward"][k])}
+        {"arm": arm, "reward": rewards[k], **{row: column[k] for row, column in columns.items()}}
         for k, arm in enumerate(names)
     ]
 
@@ -270,6 +284,8 @@ def _like(
         raise FileError(f"the saved {name} has shape {array.shape} and type {array.dtype}")
     if not (np.isfinite(array) | (nan & np.isnan(array))).all():
         raise FileError(f"the saved {name} is not finite")
+    if array.size and np.nanmax(np.abs(array), initial=0.0) > LARGEST_SAVED:
+        raise FileError(f"the saved {name} holds numbers beyond {LARGEST_SAVED:g}")
     # Arrays out of a pickle may be read-only, and of a file in another order.
     return np.require(array, requirements=["C", "W", "O"])
 
@@ -295,23 +311,27 @@ def _state(arrays: Arrays, n_parameters: int, dim: int, prior: float) -> State:
 def _check_caches(posterior: Posterior) -> None:
     """Check that B is positive definite, and that P and the mean are its inverse and P b.
 
-    With B = L L', L'P L is the identity, whatever the scales: what rounding may change of it grows
-    with the condition of B.
+    With the diagonal of B scaled to 1, whatever the units of features: what rounding may change of
+    B P grows with the condition of that.
     """
     step = max(1, 2**22 // posterior.dim**2)  # a few parameters at a time: no second copy of all
     for start in range(0, posterior.n_parameters, step):
         some = Posterior.of_state(State(*(a[start : start + step] for a in posterior.state)))
-        try:
-            root = np.linalg.cholesky(some.precision)
-        except np.linalg.LinAlgError:
-            raise FileError("the saved precision is not positive definite") from None
-        diagonal = np.diagonal(root, axis1=1, axis2=2)
-        condition = (diagonal.max(axis=1) / diagonal.min(axis=1)) ** 2
-        slack = DRIFT + 1e-13 * posterior.dim * condition
-        product = root.transpose(0, 2, 1) @ some.covariance @ root
+        size = np.sqrt(np.einsum("kdd->kd", some.precision))
+        if not (size > 0).all() or not (np.einsum("kdd->kd", some.covariance) > 0).all():
+            raise FileError("the saved precision or covariance is not positive")
+        if (some.moment[some.count == 0] != 0).any():
+            raise FileError("the saved moments are of arms without a reward")
+        scaled = some.precision / size[:, :, None] / size[:, None, :]
+        values = np.linalg.eigvalsh(scaled)
+        if (values[:, 0] < -ROUNDING).any():
+            raise FileError("the saved precision is not positive definite")
+        # Where features are collinear to rounding, caches follow from the sums but in no digit.
+        sound = values[:, 0] > ROUNDING
+        product = scaled @ (some.covariance * size[:, :, None] * size[:, None, :])
         off = np.abs(product - np.eye(posterior.dim)).max(axis=(1, 2))
         mean: Floats = np.einsum("kde,ke->kd", some.covariance, some.moment)
-        size = np.abs(some.mean).max(axis=1) + np.abs(mean).max(axis=1)
-        moved = np.abs(some.mean - mean).max(axis=1)
-        if (off > slack).any() or (moved > (DRIFT + slack) * size + 1e-300).any():
+        largest = np.abs(some.mean).max(axis=1) + np.abs(mean).max(axis=1)
+        moved = np.abs(some.mean - mean).max(axis=1) > 2 * DRIFT * largest + 1e-300
+        if (sound & ((off > DRIFT / values[:, 0].clip(min=ROUNDING)) | moved)).any():
             raise FileError("the saved covariance or mean does not follow from the saved sums")

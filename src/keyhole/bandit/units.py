@@ -1,4 +1,4 @@
-"""Units of features: from the last values of each, so that a single one cannot spoil them."""
+"""Units of features: from quartiles of a sample, so that a single value cannot spoil them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from keyhole.kernels import Floats, Ints
 
 # A feature has a unit once it was seen so many times: its scale is then known to about a fifth.
 SETTLED = 32
-# As many of the last values of each feature are kept, and units are computed from them.
-WINDOW = 64
+# As many values of each feature are kept, and units are computed from them.
+SAMPLE = 64
 # The interquartile range of a normal feature is as many of its standard deviations.
 NORMAL_RANGE = 1.349
 # A feature that varies by less than this share of its size does not vary, but for rounding.
 NEGLIGIBLE = 1e-12
 # A unit below this is none: numbers up to `checks.LARGEST` in it would overflow.
 SMALLEST = 1e-50
-# Units are replaced where those of the last values differ by more than this factor.
+# Units are replaced where those of a later sample differ by more than this factor.
 FACTOR = 3.0
 
 
@@ -97,46 +97,45 @@ class Scale(NamedTuple):
         np.multiply(out, self.inverse, out=out)
 
 
-class Window(NamedTuple):
-    """The last values of each feature."""
+class Sample(NamedTuple):
+    """Values of each feature, spread evenly over all that was seen of it."""
 
-    values: Floats  # (WINDOW, d)
-    pushed: Ints  # (d,)  how many were ever written
+    values: Floats  # (SAMPLE, d)
+    seen: Ints  # (d,)  how many there were
+    stride: Ints  # (d,)  of which every so manieth is kept
 
     @classmethod
-    def empty(cls, dim: int) -> Window:
-        """Return a window that has seen nothing."""
-        return cls(np.zeros((WINDOW, dim)), np.zeros(dim, dtype=np.int64))
+    def empty(cls, dim: int) -> Sample:
+        """Return a sample of nothing."""
+        shape = (SAMPLE, dim)
+        return cls(np.zeros(shape), np.zeros(dim, dtype=np.int64), np.ones(dim, dtype=np.int64))
 
-    def push(self, rows: Floats) -> None:
+    def add(self, rows: Floats) -> None:
         """Add rows, (n, d), NaN where an entry is not seen."""
-        kernels.push_rows(self.values, self.pushed, rows)
+        kernels.sample_rows(*self, rows)
+
+    def kept(self, j: int) -> Floats:
+        """Return the values of a feature that are kept, the oldest first."""
+        return self.values[: -(-self.seen[j] // self.stride[j]), j]
 
     def units(self, wanted: Any) -> Units:
-        """Return the units of the wanted features by their last values; of the others none."""
-        units = Units.unknown(len(self.pushed))
-        for j in np.flatnonzero(wanted & self.values.any(axis=0)):
-            kept = self.values[: min(self.pushed[j], WINDOW), j]
-            units.middle[j], units.scale[j] = robust_unit(kept)
+        """Return the units of the wanted features by their sample; of the others none."""
+        units = Units.unknown(len(self.seen))
+        for j in np.flatnonzero(wanted & self.values.any(axis=0)).tolist():
+            units.middle[j], units.scale[j] = robust_unit(self.kept(j))
         return units
 
-    def merge(self, other: Window) -> None:
-        """Add the other's values of each feature; of too many, the last of both are kept."""
-        for j in range(len(self.pushed)):
-            mine, theirs = self._last(j), other._last(j)
-            room = max(WINDOW // 2, WINDOW - len(theirs))
-            both = np.concatenate([mine[-room:], theirs[-max(WINDOW // 2, WINDOW - len(mine)) :]])
-            self.values[: len(both), j], self.pushed[j] = both, len(both)
+    def merge(self, other: Sample) -> None:
+        """Add the other's values of each feature, each standing for as many as it does there."""
+        for j in range(len(self.seen)):
+            times = max(1, int(other.stride[j] // self.stride[j]))
+            rows = np.full((times * len(other.kept(j)), len(self.seen)), np.nan)
+            rows[:, j] = np.repeat(other.kept(j), times)
+            self.add(rows)
 
-    def _last(self, j: int) -> Floats:
-        """Return the kept values of a feature, the oldest first."""
-        n = int(self.pushed[j])
-        column = self.values[: min(n, WINDOW), j]
-        return np.roll(column, -(n % WINDOW)) if n > WINDOW else column.copy()
-
-    def copy(self) -> Window:
+    def copy(self) -> Sample:
         """Return an independent copy."""
-        return Window(self.values.copy(), self.pushed.copy())
+        return Sample(self.values.copy(), self.seen.copy(), self.stride.copy())
 
 
 def robust_unit(values: Floats) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from keyhole.datasets.catalogue import CATALOGUE, Source
 from keyhole.datasets.download import fetch
 from keyhole.datasets.packaged import TABLES
 from keyhole.datasets.reading import Folder, candidates, read_csv
-from keyhole.errors import DataUnavailable, InvalidValue
+from keyhole.errors import DataUnavailable, InvalidValue, shown
 from keyhole.tables import Dataset
 
 
@@ -59,7 +59,7 @@ def load(
     Dataset('wine', 178 rows x 13 features, 3 classes)
     """
     if not isinstance(name, str | os.PathLike):
-        raise InvalidValue(f"a data set is asked for by name or path, got {name!r}")
+        raise InvalidValue(f"a data set is asked for by name or path, got {shown(name)}")
     if name in TABLES:
         raise InvalidValue(
             f"{name} has missing values and no one label: keyhole.datasets.table({name!r})"

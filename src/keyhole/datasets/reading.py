@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from keyhole.datasets.catalogue import Source
-from keyhole.errors import FileError, InvalidValue
+from keyhole.errors import FileError, InvalidValue, shown
 from keyhole.tables import Dataset
 
 Folder: TypeAlias = str | os.PathLike[str] | None
@@ -56,7 +56,7 @@ def read_csv(
         If there is no such file, or it is not such a table.
     """
     if not isinstance(path, str | os.PathLike):
-        raise InvalidValue(f"a data set is asked for by name or path, got {path!r}")
+        raise InvalidValue(f"a data set is asked for by name or path, got {shown(path)}")
     if "://" in str(path):
         raise InvalidValue(f"only files of this machine are read: {path} is an address; "
                            "download it first")  # fmt: skip

@@ -8,7 +8,7 @@ The only place where numba is used. Callers use the names below; the rest is the
 from keyhole.kernels.choosing import select_rows
 from keyhole.kernels.drawing import NormalLaw, draw_rounds
 from keyhole.kernels.exploring import explorations
-from keyhole.kernels.gaps import add_rows, fill_rounds, fill_rows, push_rows
+from keyhole.kernels.gaps import add_rows, fill_rounds, fill_rows, sample_rows
 from keyhole.kernels.learning import absorb_many, forget, refresh, settle
 from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
 from keyhole.kernels.online import all_finite, all_usable, choose, learn
@@ -40,8 +40,8 @@ __all__ = [
     "forget",
     "learn",
     "play",
-    "push_rows",
     "refresh",
+    "sample_rows",
     "select_rows",
     "settle",
     "stream_state",

@@ -155,13 +155,23 @@ def fill_rounds(
 
 
 @kernel
-def push_rows(window: Floats, pushed: Ints, rows: Floats) -> None:
-    """Write rows into the ring of the last values of each entry, (size, d), skipping NaN.
+def sample_rows(values: Floats, seen: Ints, stride: Ints, rows: Floats) -> None:
+    """Keep every stride-th value of each entry, (size, d), skipping NaN; size is even.
 
-    pushed: (d,) how many values of each entry were ever written.
+    When there is no room left, every second one goes, and the stride doubles: the sample is spread
+    evenly over all that was seen. seen: (d,) how many values there were of each entry.
     """
+    size = values.shape[0]
     for t in range(rows.shape[0]):
         for j in range(rows.shape[1]):
-            if not np.isnan(rows[t, j]):
-                window[pushed[j] % window.shape[0], j] = rows[t, j]
-                pushed[j] += 1
+            if np.isnan(rows[t, j]):
+                continue
+            if seen[j] % stride[j] == 0:
+                place = seen[j] // stride[j]
+                if place == size:
+                    for k in range(size // 2):
+                        values[k, j] = values[2 * k, j]
+                    stride[j] *= 2
+                    place = size // 2
+                values[place, j] = rows[t, j]
+            seen[j] += 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from keyhole import checks
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.kernels import Rule
 from keyhole.policies.policy import Policy
 
@@ -34,7 +34,7 @@ class OFUL(Policy):
         if not isinstance(self.r, str):
             self._settle("r", checks.number("r", self.r, least=0.0))
         elif self.r != "told":
-            raise InvalidValue(f"r must be a number or 'told', got {self.r!r}")
+            raise InvalidValue(f"r must be a number or 'told', got {shown(self.r)}")
         self._settle("c_eta", checks.number("c_eta", self.c_eta, least=0.0))
         self._settle("delta", checks.number("delta", self.delta, above=0.0, most=1.0))
 

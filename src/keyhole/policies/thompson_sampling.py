@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from keyhole import checks
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.kernels import Rule
 from keyhole.policies.policy import Policy
 
@@ -30,7 +30,7 @@ class ThompsonSampling(Policy):
         if not isinstance(self.v, str):
             self._settle("v", checks.number("v", self.v, least=0.0))
         elif self.v not in ("learned", "told"):
-            raise InvalidValue(f"v must be a number, 'learned' or 'told', got {self.v!r}")
+            raise InvalidValue(f"v must be a number, 'learned' or 'told', got {shown(self.v)}")
 
     def told(self, noise_scale: float) -> Self:
         """With v="told", the policy with this v."""

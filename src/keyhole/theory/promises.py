@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keyhole import checks
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.theory import bounds
 from keyhole.theory.constants import Instance
 from keyhole.theory.statements import STATEMENTS, Word, status_of
@@ -87,7 +87,9 @@ class Promises:
         """
         given = {**self._given, **more}
         if name not in bounds.__all__:
-            raise InvalidValue(f"there is no bound {name!r}; there are {', '.join(bounds.__all__)}")
+            raise InvalidValue(
+                f"there is no bound {shown(name)}; there are {', '.join(bounds.__all__)}"
+            )
         wanted = inspect.signature(getattr(bounds, name)).parameters
         if "length" in wanted and "length" not in given:
             given["length"] = self.bound("length", horizon=given["horizon"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 
 Word: TypeAlias = Literal["proved", "corrected", "open"]
 
@@ -245,7 +245,9 @@ def status_of(name: str, *, shared_context: bool = False) -> Status:
 
     """
     if name not in STATEMENTS:
-        raise InvalidValue(f"there is no bound {name!r}; there are {', '.join(sorted(STATEMENTS))}")
+        raise InvalidValue(
+            f"there is no bound {shown(name)}; there are {', '.join(sorted(STATEMENTS))}"
+        )
     steps = _steps(name)
     gaps = list(dict.fromkeys(gap for step in steps for gap in STATEMENTS[step].gaps))
     if shared_context and "nu_1" in steps:  # where lem:eig enters

@@ -9,7 +9,7 @@ from typing import NamedTuple, ParamSpec
 
 import numpy as np
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.theory.bounds.parts import Floats
 
 Given = ParamSpec("Given")
@@ -90,8 +90,8 @@ def _check(bound: str, name: str, value: object) -> tuple[int, ...]:
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths
-        raise InvalidValue(f"{bound}: {name} must be {allowed}, got {value!r}") from None
+        raise InvalidValue(f"{bound}: {name} must be {allowed}, got {shown(value)}") from None
     number = array.dtype.kind in "iuf" and not np.ma.is_masked(value)
     if not number or (array.ndim and not allowed.many) or not allowed.allows(array):
-        raise InvalidValue(f"{bound}: {name} must be {allowed}, got {value!r}")
+        raise InvalidValue(f"{bound}: {name} must be {allowed}, got {shown(value)}")
     return array.shape

@@ -1,0 +1,128 @@
+"""Ctrl-C between any two lines: a call is done as a whole or not at all, and a retry counts once."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import keyhole as kh
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"intercept": True},
+    {"intercept": True, "standardize": True, "missing": "predict", "clip": None},
+]
+
+
+class Interrupter:
+    """Raise KeyboardInterrupt at the n-th line that runs in the library, as a signal would."""
+
+    def __init__(self, n: int) -> None:
+        self.left, self.hit = n, False
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if "keyhole" not in frame.f_code.co_filename:
+            return None
+        if event == "line" and not self.hit:
+            self.left -= 1
+            if self.left < 0:
+                self.hit = True
+                raise KeyboardInterrupt
+        return self
+
+
+def interrupted(call: Callable[[], None], line: int) -> bool:
+    """Run a call and interrupt it at its n-th line; whether it had so many."""
+    interrupter = Interrupter(line)
+    before = sys.gettrace()
+    sys.settrace(interrupter)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return interrupter.hit
+
+
+def made(options: dict[str, Any], rounds: int = 40) -> kh.Bandit:
+    bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A", "B"], dim=2, seed=1, **options)
+    rng = np.random.default_rng(1)
+    for _ in range(rounds):
+        bandit.learn(bandit.choose(rng.standard_normal(2)), float(rng.standard_normal()))
+    return bandit
+
+
+def rewards(bandit: kh.Bandit) -> int:
+    return sum(bandit.counts.values()) + sum(bandit.waiting.values())
+
+
+def is_whole(bandit: kh.Bandit) -> bool:
+    posterior = bandit.posterior
+    return np.allclose(posterior.covariance, np.linalg.inv(posterior.precision))
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("rounds", [3, 40])
+def test_learning_one_reward(options: dict[str, Any], rounds: int) -> None:
+    line = 0
+    while True:
+        bandit = made(options, rounds)
+        decision = bandit.choose([1.0, 2.0])
+        again = kh.Decision.from_dict(decision.to_dict())
+        if not interrupted(lambda b=bandit, d=decision: b.learn(d, 1.0), line):  # type: ignore[misc]
+            break
+        try:
+            bandit.learn(again, 1.0)
+        except kh.AlreadyLearned:
+            pass
+        assert rewards(bandit) == rounds + 1, line
+        assert is_whole(bandit)
+        line += 1
+    assert line > 15
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("rounds", [3, 40])
+def test_learning_many(options: dict[str, Any], rounds: int) -> None:
+    line = 0
+    while True:
+        bandit = made(options, rounds)
+        decisions = bandit.choose_many(np.random.default_rng(2).standard_normal((12, 2)))
+        call = lambda b=bandit, d=decisions: b.learn_many(d, np.ones(12))  # noqa: E731
+        if not interrupted(call, line):
+            break
+        assert rewards(bandit) in (rounds, rounds + 12), line
+        assert is_whole(bandit)
+        try:
+            bandit.learn_many(list(decisions), np.ones(12))
+        except kh.AlreadyLearned:
+            pass
+        assert rewards(bandit) == rounds + 12, line
+        line += 3
+    assert line > 15
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_merging(options: dict[str, Any], tmp_path: Path) -> None:
+    base = made(options)
+    base.save(tmp_path / "base.npz")
+    other = kh.Bandit.load(tmp_path / "base.npz", seed=1)
+    for _ in range(5):
+        other.learn(other.choose([1.0, 0.5]), 1.0)
+    line = 0
+    while True:
+        bandit = kh.Bandit.load(tmp_path / "base.npz", seed=2)
+        if not interrupted(lambda b=bandit: b.merge(other, base=base), line):  # type: ignore[misc]
+            break
+        try:
+            bandit.merge(other, base=base)
+        except kh.InvalidValue:  # it was merged
+            pass
+        assert rewards(bandit) == 45, line
+        line += 7
+    assert line > 50
