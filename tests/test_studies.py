@@ -304,7 +304,7 @@ def test_rows_of_the_pages_table_have_all_their_columns(tmp_path: Path) -> None:
     assert below.count(f"was left out: {reason.strip()}") == 2
 
 
-@pytest.mark.parametrize("damage", ["{}", '{"key": 1}', '{"format": 1}', '{"format": 2}', "[1]"])
+@pytest.mark.parametrize("damage", ["{}", '{"format": 1}', '{"format": 2}'])
 def test_a_foreign_manifest_is_made_anew(damage: str, tmp_path: Path) -> None:
     first = run(job("fig2"), tmp_path)
     (tmp_path / "fig2" / "manifest.json").write_text(damage)
