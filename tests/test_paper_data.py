@@ -106,8 +106,8 @@ def test_the_doses_come_from_the_package_index() -> None:
 @pytest.mark.parametrize(
     ("power", "outcomes"),
     [
-        (1.0, ["cannot tell", "does not hold"]),  # 1 +- 0.7 for the EEG: slow curves scatter more
-        (1.8, ["holds", "does not hold"]),
+        (1.0, ["holds", "does not hold"]),
+        (2.0, ["cannot tell", "cannot tell"]),  # 2 +- 0.4: too near to the limit for 100 scenarios
         (3.0, ["does not hold", "holds"]),
     ],
 )

@@ -1,5 +1,6 @@
-"""Ctrl-C between any two lines: a call is done as a whole or not at all, and a retry counts once."""
+"""Ctrl-C between any two lines: a call is done as a whole or not at all; a retry counts once."""
 
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -76,10 +77,8 @@ def test_learning_one_reward(options: dict[str, Any], rounds: int) -> None:
         again = kh.Decision.from_dict(decision.to_dict())
         if not interrupted(lambda b=bandit, d=decision: b.learn(d, 1.0), line):  # type: ignore[misc]
             break
-        try:
+        with contextlib.suppress(kh.AlreadyLearned):
             bandit.learn(again, 1.0)
-        except kh.AlreadyLearned:
-            pass
         assert rewards(bandit) == rounds + 1, line
         assert is_whole(bandit)
         line += 1
@@ -98,10 +97,8 @@ def test_learning_many(options: dict[str, Any], rounds: int) -> None:
             break
         assert rewards(bandit) in (rounds, rounds + 12), line
         assert is_whole(bandit)
-        try:
+        with contextlib.suppress(kh.AlreadyLearned):
             bandit.learn_many(list(decisions), np.ones(12))
-        except kh.AlreadyLearned:
-            pass
         assert rewards(bandit) == rounds + 12, line
         line += 3
     assert line > 15
@@ -119,10 +116,8 @@ def test_merging(options: dict[str, Any], tmp_path: Path) -> None:
         bandit = kh.Bandit.load(tmp_path / "base.npz", seed=2)
         if not interrupted(lambda b=bandit: b.merge(other, base=base), line):  # type: ignore[misc]
             break
-        try:
+        with contextlib.suppress(kh.InvalidValue):  # it was merged
             bandit.merge(other, base=base)
-        except kh.InvalidValue:  # it was merged
-            pass
         assert rewards(bandit) == 45, line
         line += 7
     assert line > 50

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 
 # Inches: the width of a page's text, and a panel's height.
 WIDTH, HEIGHT = 7.0, 2.3
+# A curve a tenth as high as its panel is still read; data sets may differ a hundredfold.
+LEGIBLE = 10.0
 
 
 def panels(
@@ -29,6 +31,11 @@ def panels(
     figure = Figure(figsize=(WIDTH, HEIGHT * rows + 0.5), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex=same_x, sharey=same_y)
     return figure, list(np.ravel(axes))
+
+
+def comparable(levels: Sequence[float]) -> bool:
+    """Decide whether panels of these levels can share a range: the lowest must stay legible."""
+    return max(levels) < LEGIBLE * min(levels)
 
 
 def finished(figure: Figure, axes: Sequence[Axes], *, ylabel: str, xlabel: str = "round") -> Figure:

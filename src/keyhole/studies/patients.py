@@ -180,8 +180,9 @@ def rate_verdicts(table: xr.Dataset) -> list[Verdict]:
 
 def regret_figure(table: xr.Dataset) -> Figure:
     """A panel for each data set and reward."""
-    figure, axes = _panels(table, same_y=True)
     curves = normalized_regret(table)
+    highest = curves.max(("policy", "replication", "time")).values.tolist()
+    figure, axes = _panels(table, same_y=panels.comparable(highest))
     for one, cell in zip(axes, by_reward(table), strict=True):
         plots.curves(curves.sel(cell=cell), "", title=heading(table, cell), axes=one)
     return panels.finished(figure, axes, ylabel=plots.NORMALIZED, xlabel=_rounds(table))

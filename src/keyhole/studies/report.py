@@ -23,6 +23,7 @@ GREEK = {
     "eta": "η",
     "kappa": "κ",
     "delta": "δ",
+    "mu": "μ",
 }
 # How the page shows each outcome.
 OUTCOMES = {Outcome.HOLDS: "yes", Outcome.FAILS: "no", Outcome.UNDECIDED: "open"}

@@ -87,7 +87,9 @@ def figure(table: xr.Dataset) -> Figure:
     groups: dict[str, list[str]] = {}
     for cell in table.cell.values:
         groups.setdefault(heading(table, cell), []).append(cell)
-    drawing, axes = panels.panels(1, len(groups), same_y=True)
+    means = curves.mean("replication").max("time")
+    highest = [float(means.sel(cell=members).max()) for members in groups.values()]
+    drawing, axes = panels.panels(1, len(groups), same_y=panels.comparable(highest))
     for one, (name, members) in zip(axes, groups.items(), strict=True):
         lines = curves.sel(cell=members)
         kinds = [str(kind) for kind in lines["variant"].values]
