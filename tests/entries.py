@@ -275,7 +275,7 @@ def theories() -> Entries:
     usual = {"horizon": 1000.0, "t": 1000.0, "n": 100.0, "n_arms": 3, "dim": 2, "trials": 100}
     found: Entries = {
         "theory.instance": lambda: Call(
-            kh.theory.instance, {"world": WORLD, "trials": 100, "seed": 1}
+            kh.theory.instance, {"world": WORLD, "trials": 2000, "seed": 1}
         ),
     }
     for name, function in vars(bounds).items():

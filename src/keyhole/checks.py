@@ -26,9 +26,9 @@ def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.
     most : float
         The largest magnitude that is allowed.
     """
-    if np.ma.is_masked(value) or _has_masked_entry(value):
-        raise InvalidValue(f"{name} has masked entries; every entry must be a number")
     given = _regular(name, value)
+    if _is_masked(value):
+        raise InvalidValue(f"{name} has masked entries; every entry must be a number")
     if given.dtype.kind not in "biuf" and not _holds_numbers(given):
         raise InvalidValue(f"{name} must be real numbers, got {_strangest(value, given)}")
     array = _as_float64(name, given, most)
@@ -52,7 +52,7 @@ def with_missing(name: str, value: ArrayLike) -> NDArray[np.float64]:
     """
     if type(value) is np.ndarray and value.dtype == np.float64 and _is_usable(value):
         return value.copy()
-    if np.ma.isMaskedArray(value):
+    if isinstance(value, np.ma.MaskedArray):
         masked: Any = value
         hidden = np.ma.getmaskarray(masked)
         given = _regular(name, masked.data)
@@ -91,6 +91,11 @@ def _regular(name: str, value: Any) -> NDArray[Any]:
         raise InvalidValue(f"{name} cannot be read as an array: {shown(reason)}") from reason
 
 
+def _is_masked(value: object) -> bool:
+    is_array = isinstance(value, np.ma.MaskedArray)
+    return bool(np.ma.is_masked(value)) if is_array else _has_masked_entry(value)
+
+
 def _has_masked_entry(value: object) -> bool:
     """Tell whether a list holds a masked entry, which NumPy would take for NaN."""
     return isinstance(value, list | tuple) and any(
@@ -126,7 +131,7 @@ def _strangest(value: object, given: NDArray[Any]) -> str:
         return f"an array of {given.dtype}"
     place = next(k for k, entry in enumerate(given.flat) if _is_strange(entry))
     entry = given.flat[place]
-    return f"{entry!r:.80} ({type(entry).__name__}) at {place}"
+    return f"{shown(entry):.80} ({type(entry).__name__}) at {place}"
 
 
 def _as_float64(name: str, given: NDArray[Any], most: float) -> NDArray[np.float64]:

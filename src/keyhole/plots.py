@@ -172,7 +172,7 @@ def _policy(values: xr.DataArray, name: str | None) -> tuple[xr.DataArray, str]:
             raise InvalidValue(f"there is no policy {shown(name)} in these runs, which name none")
         return values, ""
     known = [str(policy) for policy in np.atleast_1d(values.policy.values)]
-    if name is not None and name not in known:
+    if name is not None and not (isinstance(name, str) and name in known):
         raise InvalidValue(
             f"there is no policy {shown(name)} in these runs; there is {', '.join(known)}"
         )

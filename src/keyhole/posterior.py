@@ -128,6 +128,7 @@ class Posterior:
         """Location and scale of the score of each arm under a rule, as in `predict`."""
         mean, width = self.predict(owner, y)
         optimism, dispersion = self.explorations(rule)
+        owner = self._owner(owner)
         return mean + optimism[owner] * width, dispersion[owner] * width
 
     def predict(self, owner: Ints, y: Floats) -> tuple[Floats, Floats]:
@@ -141,7 +142,8 @@ class Posterior:
             One row for all arms, or a row for each.
         """
         owner, y = self._owner(owner), checks.floats("y", y)
-        if y.shape not in ((len(y), self.dim), (len(y), owner.size, self.dim)) or y.ndim < 2:
+        n = len(y) if y.ndim else 0
+        if y.ndim < 2 or y.shape not in ((n, self.dim), (n, owner.size, self.dim)):
             raise InvalidValue(
                 f"y must have shape (n, {self.dim}) or (n, {owner.size}, {self.dim}), got {y.shape}"
             )
@@ -363,7 +365,8 @@ class Posterior:
         """Return the numbers of parameters, each of which there is."""
         owner = checks.floats("parameters", parameters)
         inside = (owner == owner.round()) & (owner >= 0) & (owner < self.n_parameters)
-        if owner.ndim != 1 or not inside.all():
+        is_whole = owner.size == 0 or np.asarray(parameters).dtype.kind in "iuO"
+        if owner.ndim != 1 or not is_whole or not inside.all():
             raise InvalidValue(
                 f"parameters must be whole numbers from 0 to {self.n_parameters - 1}"
             )

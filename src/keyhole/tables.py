@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keyhole import checks
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -106,7 +106,10 @@ class Dataset:
 
 def _classes(labels: ArrayLike, rows: int) -> tuple[Ints, tuple[Any, ...]]:
     """For each row the place of its class, and the classes, sorted."""
-    given = np.asarray(labels)
+    try:
+        given = np.asarray(labels)
+    except Exception as reason:  # an object of somebody's own may raise anything
+        raise InvalidValue(f"labels cannot be read as an array: {shown(reason)}") from reason
     if given.shape != (rows,):
         raise InvalidValue(f"labels must be one for each of {rows} rows, got shape {given.shape}")
     if given.dtype.kind == "f" and not np.isfinite(given).all():

@@ -9,12 +9,15 @@ from keyhole.errors import InvalidValue
 
 def labels_of(y: Any) -> tuple[str, ...] | None:
     """Return the column names of a data frame, or of a row of one; None for plain numbers."""
-    names = getattr(y, "columns", None)
-    if names is None:
-        names = getattr(y, "index", None)  # of a pandas Series; that of a list is a method
-    if names is None or callable(names):
+    try:
+        names = getattr(y, "columns", None)
+        if names is None:
+            names = getattr(y, "index", None)  # of a pandas Series; that of a list is a method
+        if names is None or callable(names):
+            return None
+        listed = list(names)
+    except Exception:  # an object of somebody's own; whether it is numbers is asked elsewhere
         return None
-    listed = list(names)
     # Positions are no names: a frame made of an array has those.
     return None if all(isinstance(name, int) for name in listed) else tuple(map(str, listed))
 

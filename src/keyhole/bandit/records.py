@@ -317,9 +317,10 @@ def _check_caches(posterior: Posterior) -> None:
     step = max(1, 2**22 // posterior.dim**2)  # a few parameters at a time: no second copy of all
     for start in range(0, posterior.n_parameters, step):
         some = Posterior.of_state(State(*(a[start : start + step] for a in posterior.state)))
-        size = np.sqrt(np.einsum("kdd->kd", some.precision))
-        if not (size > 0).all() or not (np.einsum("kdd->kd", some.covariance) > 0).all():
+        diagonals = [np.einsum("kdd->kd", m) for m in (some.precision, some.covariance)]
+        if not all((diagonal > 0).all() for diagonal in diagonals):
             raise FileError("the saved precision or covariance is not positive")
+        size = np.sqrt(diagonals[0])
         if (some.moment[some.count == 0] != 0).any():
             raise FileError("the saved moments are of arms without a reward")
         scaled = some.precision / size[:, :, None] / size[:, None, :]

@@ -9,6 +9,7 @@ from typing import NamedTuple, ParamSpec
 
 import numpy as np
 
+from keyhole import checks
 from keyhole.errors import InvalidValue, shown
 from keyhole.theory.bounds.parts import Floats
 
@@ -67,8 +68,11 @@ def guarded(bound: Callable[Given, Floats]) -> Callable[Given, Floats]:
 
     @functools.wraps(bound)
     def checked(*args: Given.args, **kwargs: Given.kwargs) -> Floats:
-        given = signature.bind(*args, **kwargs).arguments
-        shapes = [_check(bound.__name__, name, value) for name, value in given.items()]
+        given = signature.bind(*args, **kwargs)
+        numbers = {
+            name: _checked(bound.__name__, name, value) for name, value in given.arguments.items()
+        }
+        shapes = [number.shape for number in numbers.values()]
         try:
             np.broadcast_shapes(*shapes)
         except ValueError:
@@ -76,22 +80,23 @@ def guarded(bound: Callable[Given, Floats]) -> Callable[Given, Floats]:
                 f"{bound.__name__}: arrays must have shapes that broadcast, got "
                 f"{', '.join(str(shape) for shape in shapes if shape)}"
             ) from None
+        given.arguments.update({name: number[()] for name, number in numbers.items()})
         with np.errstate(all="ignore"):
-            value = bound(*args, **kwargs)
+            value = bound(*given.args, **given.kwargs)
         found: Floats = np.where(np.isnan(value), np.inf, value)[()]
         return found
 
     return checked
 
 
-def _check(bound: str, name: str, value: object) -> tuple[int, ...]:
-    """Check one argument, and return its shape."""
+def _checked(bound: str, name: str, value: object) -> Floats:
+    """Return one argument as an array, if it is allowed."""
     allowed = RANGES[name]
     try:
-        array = np.asarray(value)
-    except ValueError:  # rows of different lengths
+        array = checks.floats(name, value, most=np.inf)  # type: ignore[arg-type]
+    except InvalidValue:
         raise InvalidValue(f"{bound}: {name} must be {allowed}, got {shown(value)}") from None
-    number = array.dtype.kind in "iuf" and not np.ma.is_masked(value)
-    if not number or (array.ndim and not allowed.many) or not allowed.allows(array):
+    is_truth = isinstance(value, bool) or np.asarray(value).dtype.kind == "b"
+    if is_truth or (array.ndim and not allowed.many) or not allowed.allows(array):
         raise InvalidValue(f"{bound}: {name} must be {allowed}, got {shown(value)}")
-    return array.shape
+    return array
