@@ -158,3 +158,17 @@ def test_again_is_true_or_false(again: Any) -> None:
         bandit.learn(bandit.choose(Y), 1.0, again=again)
     with pytest.raises(kh.InvalidValue, match="again must be True or False"):
         bandit.learn_many([bandit.choose(Y)], [1.0], again=again)
+
+
+def test_members_learned_one_by_one_are_remembered_in_the_file(tmp_path: Path) -> None:
+    bandit = made()
+    decisions = bandit.choose_many(np.ones((3, 2)))
+    bandit.learn(decisions[0], 1.0)
+    bandit.save(tmp_path / "b.npz")
+    with pytest.raises(kh.AlreadyLearned, match="some rewards"):
+        kh.Bandit.load(tmp_path / "b.npz").learn_many(decisions, np.ones(3))
+
+
+def test_instead_of_instead() -> None:
+    decision = made().choose(Y)
+    assert decision.instead("A").instead("B").arm == "B"

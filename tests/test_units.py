@@ -46,9 +46,16 @@ def test_a_sample_is_spread_over_all_that_was_seen() -> None:
     assert len(sample.kept(0)) <= SAMPLE
     other = Sample.empty(2)
     other.add(np.full((10, 2), -1.0))
-    other.merge(sample)  # each of its 50 values stands for four
+    other.merge(sample)  # of which every fourth is kept: so are those of this one
     assert np.mean(other.kept(0) == -1.0) == pytest.approx(10 / 210, abs=0.02)
-    assert other.kept(0)[-1] >= 190.0
+    assert other.kept(0)[-1] == 196.0
+    large = Sample.empty(2)
+    large.add(np.ones((1024, 2)))
+    again = Sample.empty(2)
+    again.add(np.zeros((1024, 2)))
+    again.merge(large)
+    assert np.mean(again.kept(0) == 1.0) == 0.5
+    assert len(again.kept(0)) == SAMPLE
 
 
 OUTLIER = 1e6
@@ -86,9 +93,9 @@ def test_a_clipped_value_is_named() -> None:
     bandit = made()
     rng = np.random.default_rng(1)
     bandit.observe(pd.DataFrame(rng.standard_normal((SETTLED, 2)), columns=["age", "basket"]))
-    with pytest.warns(kh.KeyholeWarning, match=r"feature 'basket' is 1e\+06, and usually"):
+    with pytest.warns(kh.KeyholeWarning, match=r"feature 'basket' is 1e\+06, far from its usual"):
         bandit.choose(np.array([0.0, OUTLIER]))
-    with pytest.warns(kh.KeyholeWarning, match="as 2 so far .clip=None"):
+    with pytest.warns(kh.KeyholeWarning, match="2 times so far; clip=None"):
         bandit.choose(np.array([0.0, OUTLIER]))
     bandit.choose(np.array([0.0, OUTLIER]))  # the third; the fourth and the eighth are told again
     bandit.choose(np.array([0.0, 3.0]))  # within reach: no warning
@@ -262,6 +269,23 @@ def test_rare_large_rewards_count_as_they_are() -> None:
     assert bandit.posterior.squares[0] == pytest.approx(
         ((rewards - np.median(rewards[:REWARDS])) ** 2).sum()
     )
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_an_outlier_among_many_that_come_at_once_is_one_of_the_first(together: bool) -> None:
+    rng = np.random.default_rng(1)
+    rewards, y = rng.standard_normal(100), rng.standard_normal((100, 1))
+    rewards[5] = rewards[80] = 1e6
+    bandit = made(dim=1, arms=1, intercept=True)
+    decisions = [kh.Decision(arm=0, observation=row) for row in y]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kh.KeyholeWarning)
+        if together:
+            bandit.learn_many(decisions, rewards)
+        else:
+            for decision, reward in zip(decisions, rewards, strict=True):
+                bandit.learn(decision, float(reward))
+    assert bandit.posterior.squares[0] == pytest.approx(1e12, rel=1e-3)  # the later one alone
 
 
 def test_warnings_that_are_errors_lose_nothing() -> None:

@@ -263,8 +263,15 @@ class Posterior:
     ) -> None:
         """Add what `other` has learned, parameter by parameter.
 
-        If both started from a common posterior, give it as `base`: what it had learned is
-        otherwise counted twice.
+        Parameters
+        ----------
+        other : Posterior
+            What is added.
+        base : Posterior, optional
+            What both started from, and would otherwise count twice.
+        is_sure : bool, default False
+            Do without the proof that `other` has gained on `base` in every direction: observations
+            that were exchanged since need not.
         """
         for each in (other, base):
             if not isinstance(each, Posterior | None) or other is None:
@@ -281,13 +288,15 @@ class Posterior:
                 raise InvalidValue("posteriors of different prior_precision cannot be merged")
         gained = other.precision - start.precision
         # What was learned since is a sum of squares; rounding may put it below zero by this much.
-        slack = 1e-9 * np.abs(other.precision).max()
-        grew = is_sure or np.linalg.eigvalsh(gained).min() >= -slack
+        slack = 1e-9 * np.abs(other.precision).max(axis=(1, 2))
+        grew = is_sure or (np.linalg.eigvalsh(gained)[:, 0] >= -slack).all()
         if (other.count < start.count).any() or not grew:
             raise InvalidValue("both posteriors must have learned all that their base has")
         if (self.count < start.count).any():
             raise InvalidValue("both posteriors must have learned all that their base has")
-        if is_sure and np.linalg.eigvalsh(self.precision + gained).min() < -slack:
+        lowest = np.linalg.eigvalsh(self.precision + gained)[:, 0]
+        squares = self.squares + other.squares - start.squares
+        if is_sure and ((lowest < -slack).any() or (squares < -1e-9 * self.squares).any()):
             raise InvalidValue("what these posteriors learned since their base does not add up")
         self.state.precision[:] += np.triu(gained)
         for name in ("moment", "n", "squares"):

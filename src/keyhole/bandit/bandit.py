@@ -75,8 +75,8 @@ class Bandit(sharing.Shared):
         of all observations before, in place of NaN, None and masked entries. Without it they are
         an error.
     clip : float or None, default 10
-        With `standardize`, take a feature or a reward further than so many units from its middle
-        as that far, with a warning. None takes all as they are.
+        With `standardize`, move features, and the first 32 rewards, that are more than this many
+        units from their middle to that limit, with a warning. None takes all as they are.
 
     Examples
     --------
@@ -151,6 +151,7 @@ class Bandit(sharing.Shared):
 
     def _begin_anew(self) -> None:
         """Begin a run of its own, with random numbers of its own."""
+        self._finish()
         self._lineage = Lineage(self._lineage.everything())
         self._rng = np.random.Generator(np.random.PCG64())
 
@@ -184,18 +185,21 @@ class Bandit(sharing.Shared):
     def posterior(self) -> Posterior:
         """A copy of what has been learned, as sums."""
         with self._lock:
+            self._finish()
             return self._learned.posterior.copy()
 
     @property
     def counts(self) -> dict[Arm, int]:
         """How many rewards the parameter of each arm has learned ("shared": one for all)."""
         with self._lock:
+            self._finish()
             return self._learned.counts
 
     @property
     def waiting(self) -> dict[Arm, int]:
         """How many rewards of each arm wait until units, and the rewards' zero, are settled."""
         with self._lock:
+            self._finish()
             return self._learned.waiting_counts
 
     @property
@@ -213,10 +217,12 @@ class Bandit(sharing.Shared):
         [20.0, 3.0]
         """
         with self._lock:
+            self._finish()
             return self._learned.effects
 
     def __repr__(self) -> str:
         with self._lock:
+            self._finish()
             learned = int(self._learned.posterior.state.n.sum())
             waiting = len(self._learned.waiting)
         size = f"{len(self.arms)} arms, dim={self.dim}, {learned} rewards learned"
@@ -492,8 +498,7 @@ class Bandit(sharing.Shared):
             if not again:
                 self._once.check_many(listed)
             if self._features.watches:
-                unseen = [not self._lineage.has_seen(each.id) for each in _heads(listed)]
-                self._see(raw if all(unseen) else raw[np.array(unseen, bool)])
+                self._see(self._unseen(listed, raw))
             self._unfinished = self._undoing(np.unique(owner))
             try:
                 self._learned.add(arms, y, raw, given, self._lineage.key())
@@ -502,6 +507,14 @@ class Bandit(sharing.Shared):
                 raise
             self._unfinished = partial(self._note_all_learned, listed)
             self._finish()
+
+    def _unseen(self, decisions: Decisions | list[Decision], raw: Floats) -> Floats:
+        """Return the observations of the decisions that this bandit has not seen yet."""
+        if isinstance(decisions, Decisions):
+            return raw[:0] if self._lineage.has_seen(decisions.id) else raw
+        unseen = np.array([not self._lineage.has_seen(each.id) for each in decisions], dtype=bool)
+        rows: Floats = raw[unseen]
+        return rows
 
     def _note_all_learned(self, decisions: Decisions | list[Decision]) -> None:
         """Remember that these rewards were learned."""
@@ -512,6 +525,7 @@ class Bandit(sharing.Shared):
         """Return what takes back whatever is learned of these parameters from now on."""
         learned = self._learned
         posterior, features = learned.posterior, learned.features
+        learned.features = features.copy()  # which is what changes
         rows, waiting, provisional = posterior.rows(owner), learned.waiting, learned.provisional
         n_provisional = len(provisional)
 
@@ -572,7 +586,9 @@ class Bandit(sharing.Shared):
                     f"got {self._features.options} and {each._features.options}"
                 )
         with sharing.all_locked(*(each for each in (self, other, base) if each is not None)):
-            self._finish()
+            for each in (self, other, base):
+                if each is not None:
+                    each._finish()
             if other._columns is not None:
                 labels.checked(other._columns, self._columns)
             self._lineage.check_merge(other._lineage, None if base is None else base._lineage)
@@ -615,9 +631,9 @@ class Bandit(sharing.Shared):
     def remove_arms(self, arms: Iterable[Arm]) -> None:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
         with self._at_work():
-            self._learned.remove_arms(arms)
             # A base without this arm would not have all that was learned before.
             self._lineage.additions += 1
+            self._learned.remove_arms(arms)
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -659,6 +675,8 @@ class Bandit(sharing.Shared):
         """
         if checks.flag("resume", resume) and seed is not None:
             raise InvalidValue("resume=True goes on with the saved random stream: give no seed")
+        if not isinstance(policy, Policy | None):
+            raise InvalidValue(f"policy must be a Policy, got {shown(policy)}")
         start = seeds.root(seed)
         bandit = object.__new__(cls)
         header, arrays = storage.read(path)
@@ -669,6 +687,7 @@ class Bandit(sharing.Shared):
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
+            self._finish()
             parts = records.Saved(
                 self._policy,
                 self._learned,
@@ -706,7 +725,7 @@ class Bandit(sharing.Shared):
         with self._lock:
             self._finish()
             yield
-        self._warn()
+        self._warn(stacklevel=5)  # of whoever called the method that is at work
 
     def _finish(self) -> None:
         """Do what is unfinished. It may be done twice, if it is interrupted itself."""
@@ -714,11 +733,13 @@ class Bandit(sharing.Shared):
             self._unfinished()
             self._unfinished = None
 
-    def _warn(self) -> None:
+    def _warn(self, stacklevel: int = 3) -> None:
         """Give the warnings that have gathered, now that all is done."""
-        messages = self._learned.features.messages
-        while messages:
-            warnings.warn(messages.pop(0), KeyholeWarning, stacklevel=3)
+        with self._lock:
+            messages = self._learned.features.messages
+            given, messages[:] = messages[:], []
+        for message in given:
+            warnings.warn(message, KeyholeWarning, stacklevel=stacklevel)
 
     def _checked_columns(self, y: object) -> tuple[str, ...] | None:
         """Return the names of features, by this observation or by one before."""
@@ -765,8 +786,3 @@ def _missing_in(raw: Floats, filled: Floats) -> tuple[tuple[int, ...], bool]:
     if not missing.any():
         return (), False
     return tuple(np.flatnonzero(missing).tolist()), bool(np.isnan(filled).any())
-
-
-def _heads(listed: Decisions | list[Decision]) -> Iterable[Any]:
-    """Return what has an id for each decision: of a batch all have been seen, or none."""
-    return [listed] * len(listed) if isinstance(listed, Decisions) else listed

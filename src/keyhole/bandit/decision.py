@@ -191,8 +191,8 @@ class Decision:
     def instead(self, arm: Arm, observation: ArrayLike | None = None) -> Decision:
         """Return this decision for another arm, which was taken in place of the chosen one.
 
-        It has the same id, so that only one of the two can be learned, and no probability: that of
-        whoever took the other arm is not known.
+        It has the same id, if there is one, so that only one of the two is learned, and no
+        probability: that of whoever took the other arm is not known.
 
         Parameters
         ----------
@@ -220,6 +220,7 @@ class Decision:
         )
         other = Decision(arm=arm, observation=seen, id=self.id, predicted=predicted)
         other._learned_by = self._learned_by
+        other._is_for_all = self._is_for_all and observation is None
         return other
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from keyhole.errors import InvalidValue, shown
 from keyhole.kernels import Floats
 from keyhole.moments import Moments
 
-# With a constant, rewards are counted from the median of the first so many.
+# With a constant, rewards are counted from the median of the first ones, this many.
 REWARDS = 8
-# Values further from a feature's middle than so many units are taken as that far, and so are
-# rewards further from theirs.
+# Values more than this many units from their feature's middle are taken as that far, and so are
+# the first rewards.
 CLIP = 10.0
 # Units are looked at again each time that features were seen 4 times as often as the time before:
 # everything is then known twice as well. Early predictions are, the first three times.
@@ -25,7 +25,7 @@ PREDICTED = LOOKS[2]
 
 
 class Effects(NamedTuple):
-    """What an arm's reward is made of: the constant, if there is one, then a number a feature.
+    """What an arm's reward is made of: the constant, if there is one, then a number per feature.
 
     estimate: what one more of the feature adds, in its own units, by least squares. error: its
     standard error; infinite while the rewards do not determine it, and the estimate is then the
@@ -54,8 +54,8 @@ class Features:
     missing : "predict" or None
         Put the best linear prediction from the entries that are there in place of NaN.
     clip : float or None
-        With `standardize`, take features and rewards further than so many units from their middle
-        as that far.
+        With `standardize`, move features, and the first 32 rewards, that are more than this many
+        units from their middle to that limit.
     """
 
     def __init__(
@@ -122,21 +122,34 @@ class Features:
         return self.zero or 0.0
 
     @property
+    def n_rewards(self) -> int:
+        """How many rewards were seen, where that is counted."""
+        return int(self.reward_sample.seen.sum())
+
+    @property
     def seen(self) -> float:
         """How often the feature that was seen most was seen."""
         return float(self.moments.pairs.diagonal().max()) if self.watches else 0.0
 
-    def limited(self, rewards: Floats) -> Floats:
-        """Return rewards; of the first ones those far from the others are moved to the limit.
+    def limited(self, rewards: Floats, before: int) -> Floats:
+        """Return rewards; of the first 32 those far from the others are moved to the limit.
 
         Later ones count as they are: a large reward that comes seldom may be what it is all about.
+
+        Parameters
+        ----------
+        rewards : ndarray of shape (n,)
+            Rewards in the order they came.
+        before : int
+            How many there were before them.
         """
-        known = self.reward_unit.scale.any()
-        if self.clip is None or not known or self.reward_sample.seen[0] > SETTLED:
+        if self.clip is None or not self.reward_unit.scale.any() or before >= SETTLED:
             return rewards
         middle, scale = float(self.reward_unit.middle[0]), float(self.reward_unit.scale[0])
         low, high = middle - self.clip * scale, middle + self.clip * scale
-        limited: Floats = np.clip(rewards, low, high)
+        limited: Floats = rewards.copy()
+        first = slice(0, SETTLED - before)
+        limited[first] = np.clip(rewards[first], low, high)
         for value in rewards[limited != rewards]:
             self._note_far("reward", value, middle, scale)
         return limited
@@ -152,9 +165,9 @@ class Features:
             self.reward_unit = self.reward_sample.units(np.ones(1, dtype=bool))
 
     def settle_zero(self, rewards: list[float]) -> None:
-        """Count rewards from the median of those that wait, if they are enough."""
+        """Count rewards from the median of the first that wait, if they are enough."""
         if self.zero is None and len(rewards) >= REWARDS:
-            self.zero = float(np.median(rewards))
+            self.zero = float(np.median(rewards[:REWARDS]))
 
     # -- observations -----------------------------------------------------------------------------
 
@@ -242,9 +255,9 @@ class Features:
             return
         limit = checks.LARGEST if self.clip is None else self.clip
         self.messages.append(
-            f"{name} is {value:g}, and usually {middle:g} give or take {scale:g}: it is taken as "
-            f"{limit:g} of these units away, as {self.n_clipped} so far "
-            "(clip=None takes values as they are)"
+            f"{name} is {value:g}, far from its usual {middle:g} ± {scale:g}: it is clipped to "
+            f"{limit:g} of these units ({self.n_clipped} times so far; clip=None takes values as "
+            "they are)"
         )
 
     # -- converting -------------------------------------------------------------------------------

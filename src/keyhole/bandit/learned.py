@@ -16,7 +16,7 @@ from keyhole.kernels import Floats
 from keyhole.moments import Moments
 from keyhole.posterior import Posterior
 
-# So many rewards wait in silence.
+# No warning below this many waiting rewards.
 PATIENCE = 100
 
 
@@ -122,7 +122,8 @@ class Learned:
         """
         parameters = np.array([self.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if self.features.is_settled:
-            design, given = self.features.design(y), self.features.limited(rewards)
+            design = self.features.design(y)
+            given = self.features.limited(rewards, self.features.n_rewards)
             self.posterior.learn_rows(parameters, design, given - self.features.offset)
             self.features.see_rewards(rewards)
             self.note(arms, raw, design, given.tolist())
@@ -160,18 +161,21 @@ class Learned:
 
     def flush(self) -> None:
         """Learn the rewards that wait, if units and the rewards' zero are settled by now."""
-        self.features.settle_zero([one.reward for one in self.waiting])
-        if not self.waiting or not self.features.is_settled:
+        if not self.waiting:
             return
-        # A copy learns, so that whatever happens nothing is lost or half learned.
-        posterior, features = self.posterior.copy(), self.features.copy()
-        features.see_rewards(np.array([one.reward for one in self.waiting]))
+        # Copies learn, so that whatever happens nothing is lost or half learned.
+        rewards, features = np.array([one.reward for one in self.waiting]), self.features.copy()
+        features.settle_zero(rewards.tolist())
+        if not features.is_settled:
+            return
+        features.see_rewards(rewards)
+        posterior = self.posterior.copy()
         design, given = _teach(posterior, self.arms, features, self.waiting)
-        waiting, self.waiting = self.waiting, []
-        self.posterior, self.features = posterior, features
+        waiting = self.waiting
         raw = np.array([one.observation for one in waiting])
-        self.note([one.arm for one in waiting], raw, design, given.tolist())
         features.note_clipped(raw, None)
+        self.waiting, self.posterior, self.features = [], posterior, features
+        self.note([one.arm for one in waiting], raw, design, given.tolist())
 
     def _look_again(self) -> None:
         """Predict early missing entries anew, and replace units that turned out far from right."""
@@ -202,7 +206,7 @@ class Learned:
         if self.features.standardize and self.features.units is None:
             seen = self.features.seen
             cause = f"units are settled when a feature was seen {SETTLED} times, and the one "
-            cause += f"that was seen most was seen {seen:.0f} times, or always 0"
+            cause += f"that was seen most was seen {seen:.0f} times"
         self.features.messages.append(
             f"{len(self.waiting)} rewards wait and are not learned: {cause}"
         )
@@ -218,8 +222,13 @@ class Learned:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
         gone = self.arms.among(names)
         fewer = Arms((arm for arm in self.arms.names if arm not in gone), shared=self.arms.shared)
-        self.posterior, self.arms = self._aligned(fewer), fewer
-        self.waiting, self.provisional = _of(fewer, self.waiting), _of(fewer, self.provisional)
+        waiting, provisional = _of(fewer, self.waiting), _of(fewer, self.provisional)
+        self.posterior, self.arms, self.waiting, self.provisional = (
+            self._aligned(fewer),
+            fewer,
+            waiting,
+            provisional,
+        )
 
     # -- merging ----------------------------------------------------------------------------------
 
@@ -271,9 +280,9 @@ class Learned:
                 "every arm was removed from one of these bandits: none would be left"
             )
         if base is not None and base.features.is_settled:
-            before = base.counts
+            before, here, there = base.counts, self.counts, other.counts
             for arm in (arm for arm in mine if arm in base.arms):
-                if min(self.counts[arm], other.counts[arm]) < before[arm]:
+                if min(here[arm], there[arm]) < before[arm]:
                     raise InvalidValue(
                         f"arm {arm!r} was removed and added again in one of these bandits since "
                         "their base: remove it from that one before they are merged"
@@ -318,6 +327,6 @@ def _teach(
     owner = np.array([arms.parameter(one.arm) for one in rewards], dtype=np.int64)
     rows = features.filled(np.array([one.observation for one in rewards]))
     design = features.design(rows)
-    given = features.limited(np.array([one.reward for one in rewards]))
+    given = features.limited(np.array([one.reward for one in rewards]), before=0)
     posterior.learn_rows(owner, design, given - features.offset)
     return design, given

@@ -20,14 +20,15 @@ MEMBER = re.compile(r"([0-9a-f]{16}-[0-9]+)\.[0-9]+")
 class Once:
     """Which decisions a bandit has learned: by themselves, and by their ids, the last of them.
 
-    A decision object remembers who has learned it, for as long as it lives. Of those that come
-    through JSON or a pickle the ids of the last 10,000 are remembered.
+    A decision object remembers the bandit objects that have learned it. Of those that come through
+    JSON or a pickle the ids of the last 10,000 are remembered.
     """
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
-        self.recent = RecentIds(ids)
+        listed = list(ids)
+        self.recent = RecentIds(listed)
         # Of which batches some decisions were learned one by one.
-        self.parted = RecentIds()
+        self.parted = RecentIds(filter(None, map(_batch_of, listed)))
         # What a decision remembers of this bandit.
         self._token = object()
 
@@ -45,9 +46,15 @@ class Once:
         """Raise `AlreadyLearned` if one of these was, or comes twice."""
         if isinstance(decisions, Decisions):
             if self._token in decisions._learned_by or decisions.id in self.recent:
-                raise AlreadyLearned(f"the rewards of batch {decisions.id!r} were learned already")
+                raise AlreadyLearned(
+                    f"the rewards of batch {decisions.id!r} were learned already; again=True "
+                    "learns them once more"
+                )
             if decisions.id in self.parted:
-                raise AlreadyLearned(f"some rewards of batch {decisions.id!r} were learned already")
+                raise AlreadyLearned(
+                    f"some rewards of batch {decisions.id!r} were learned already: give the others "
+                    "as a list of decisions"
+                )
             return
         ids, objects = set(), set()
         for decision in decisions:
@@ -89,7 +96,7 @@ class Once:
     def twice(self, other: Once, base: Once | None) -> int:
         """Return how many decisions two bandits have both learned, but their base has not."""
         both = self.recent.common(other.recent)
-        return len(both if base is None else both - base.recent.common(base.recent))
+        return len(both if base is None else both.difference(base.recent.listed()))
 
 
 def _batch_of(key: str) -> str:

@@ -28,8 +28,9 @@ class RecentIds:
             self._older, self._younger = self._younger, set()
 
     def merge(self, other: RecentIds) -> None:
-        """Remember those of another too, until as many more were added; none of its own goes."""
-        self._older |= other._older | other._younger
+        """Remember those of another too: its younger ones as long as one's own."""
+        self._younger |= other._younger
+        self._older |= other._older
 
     def common(self, other: RecentIds) -> set[str]:
         """Return the ids that both remember."""

@@ -156,8 +156,6 @@ def parse(header: Mapping[str, Any], arrays: Arrays, policy: Policy | None) -> S
 
 def _policy(record: Mapping[str, Any], given: Policy | None) -> Policy:
     if given is not None:
-        if not isinstance(given, Policy):
-            raise InvalidValue(f"policy must be a Policy, got {shown(given)}")
         if policy_record(given) != record:
             raise FileError(f"the bandit was saved with {record}, not with {policy_record(given)}")
         return given
@@ -193,7 +191,7 @@ def _list(given: Any) -> list[Any]:
 
 def _texts(name: str, given: Any) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise FileError(f"the saved {name} must be texts, got {shown(given)}")
+        raise FileError(f"the saved {name} must be a list of strings, got {shown(given)}")
     return given
 
 
@@ -260,7 +258,10 @@ def _rewards(
     if unknown := [arm for arm in names if arm not in arms]:
         raise FileError(f"the saved rewards are of an arm that is not there: {unknown[0]!r}")
     n = len(names)
-    columns = {row: _like(arrays, f"{name}_{row}", (n, d), nan=True) for row, d in rows.items()}
+    columns = {
+        row: _like(arrays, f"{name}_{row}", (n, d), nan=row == "observation")
+        for row, d in rows.items()
+    }
     rewards = _like(arrays, f"{name}_reward", (n,)).tolist()
     return [
         {"arm": arm, "reward": rewards[k], **{row: column[k] for row, column in columns.items()}}

@@ -23,7 +23,8 @@ class Shared:
         """Get a lock, and a number: locks are taken in the order of these."""
         self._lock = threading.RLock()
         self._lock_number = next(_numbers)
-        _alive.add(self)
+        with _forking:
+            _alive.add(self)
 
     def _begin_anew(self) -> None:
         """Begin a run with a random stream of its own."""
@@ -31,6 +32,8 @@ class Shared:
 
 
 _numbers = count()
+# Held while a thread forks, and while the set of those alive changes.
+_forking = threading.Lock()
 _alive: WeakSet[Shared] = WeakSet()
 _held: list[Any] = []
 
@@ -49,6 +52,7 @@ def all_locked(*shared: Shared) -> Iterator[None]:
 
 
 def _hold_all() -> None:
+    _forking.acquire()
     _held[:] = [one._lock for one in _in_order(list(_alive))]
     for lock in _held:
         lock.acquire()
@@ -58,9 +62,12 @@ def _release_all() -> None:
     for lock in reversed(_held):
         lock.release()
     _held.clear()
+    _forking.release()
 
 
 def _begin_anew() -> None:
+    global _forking
+    _forking = threading.Lock()
     _held.clear()
     for one in list(_alive):
         one._lock = threading.RLock()

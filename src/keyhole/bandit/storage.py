@@ -28,8 +28,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         raise FileError(f"{path} is an npz file, but not a saved bandit")
     if header.get("version") != VERSION:
         raise FileError(
-            f"{path} has format version {header.get('version')!r}, but this Keyhole reads "
-            f"{VERSION}: upgrade keyhole to load a newer file"
+            f"{path} has format version {header.get('version')!r}, and this Keyhole reads version "
+            f"{VERSION} only: load a newer file with a newer Keyhole"
         )
     return header, arrays
 

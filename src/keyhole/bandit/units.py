@@ -9,7 +9,7 @@ import numpy as np
 from keyhole import kernels
 from keyhole.kernels import Floats, Ints
 
-# A feature has a unit once it was seen so many times: its scale is then known to about a fifth.
+# A feature has a unit once it was seen this many times: its scale is then known to about a fifth.
 SETTLED = 32
 # As many values of each feature are kept, and units are computed from them.
 SAMPLE = 64
@@ -47,7 +47,7 @@ class Units(NamedTuple):
         centred : bool
             Count from the middle rather than from 0.
         limit : float
-            Values further than so many units from the middle are moved to that limit.
+            Values more than this many units from the middle are moved to that limit.
         """
         known = self.known
         reach = np.where(known, limit * self.scale, np.inf)
@@ -102,7 +102,7 @@ class Sample(NamedTuple):
 
     values: Floats  # (SAMPLE, d)
     seen: Ints  # (d,)  how many there were
-    stride: Ints  # (d,)  of which every so manieth is kept
+    stride: Ints  # (d,)  every stride-th value is kept
 
     @classmethod
     def empty(cls, dim: int) -> Sample:
@@ -128,10 +128,13 @@ class Sample(NamedTuple):
     def merge(self, other: Sample) -> None:
         """Add the other's values of each feature, each standing for as many as it does there."""
         for j in range(len(self.seen)):
-            times = max(1, int(other.stride[j] // self.stride[j]))
-            rows = np.full((times * len(other.kept(j)), len(self.seen)), np.nan)
-            rows[:, j] = np.repeat(other.kept(j), times)
-            self.add(rows)
+            stride = int(max(self.stride[j], other.stride[j]))
+            both = [one.kept(j)[:: stride // int(one.stride[j])] for one in (self, other)]
+            kept = np.concatenate(both)
+            while len(kept) > SAMPLE:
+                kept, stride = kept[::2], 2 * stride
+            self.values[: len(kept), j] = kept
+            self.seen[j], self.stride[j] = len(kept) * stride, stride
 
     def copy(self) -> Sample:
         """Return an independent copy."""
