@@ -435,7 +435,7 @@ def test_merged_from_a_common_base(tmp_path: Path, shared: int) -> None:
     base = made(**ALL)
     learned(base, observations(shared, seed=20))
     base.save(tmp_path / "base.npz")
-    one, two = (kh.Bandit.load(tmp_path / "base.npz") for _ in range(2))
+    one, two = (kh.Bandit.load(tmp_path / "base.npz", seed=k) for k in range(2))
     learned(one, observations(60, seed=21))
     learned(two, observations(60, seed=22))
     one.merge(two, base=base)

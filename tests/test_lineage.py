@@ -30,7 +30,7 @@ def test_a_forgotten_base_is_refused(tmp_path: Path, options: dict[str, Any]) ->
     base = fresh(**options)
     worked(base, 10, 1)
     base.save(tmp_path / "base.npz")
-    one, other = (kh.Bandit.load(tmp_path / "base.npz") for _ in range(2))
+    one, other = (kh.Bandit.load(tmp_path / "base.npz", seed=k) for k in range(2))
     worked(one, 5, 2)
     worked(other, 7, 3)
     with pytest.raises(kh.InvalidValue, match="give that one as base"):
@@ -44,7 +44,7 @@ def test_a_repeated_merge_is_refused(tmp_path: Path) -> None:
     base = fresh()
     worked(base, 10, 1)
     base.save(tmp_path / "base.npz")
-    one, other = (kh.Bandit.load(tmp_path / "base.npz") for _ in range(2))
+    one, other = (kh.Bandit.load(tmp_path / "base.npz", seed=k) for k in range(2))
     worked(other, 7, 3)
     one.merge(other, base=base)
     for again in (base, None):
@@ -96,7 +96,7 @@ def test_a_base_that_an_arm_was_removed_from_is_refused(tmp_path: Path) -> None:
     base = fresh()
     worked(base, 20, 1)
     base.save(tmp_path / "base.npz")
-    one, other = (kh.Bandit.load(tmp_path / "base.npz") for _ in range(2))
+    one, other = (kh.Bandit.load(tmp_path / "base.npz", seed=k) for k in range(2))
     base.remove_arms(["A"])
     with pytest.raises(kh.InvalidValue, match="as it was then"):
         one.merge(other, base=base)
@@ -106,7 +106,7 @@ def test_an_arm_removed_and_added_again_is_told(tmp_path: Path) -> None:
     base = fresh()
     worked(base, 20, 1)
     base.save(tmp_path / "base.npz")
-    one, other = (kh.Bandit.load(tmp_path / "base.npz") for _ in range(2))
+    one, other = (kh.Bandit.load(tmp_path / "base.npz", seed=k) for k in range(2))
     other.remove_arms(["A"])
     other.add_arms(["A"])
     with pytest.raises(kh.InvalidValue, match="arm 'A' was removed and added again"):
@@ -146,7 +146,7 @@ def test_the_loop_of_servers_with_every_option(
     rng = np.random.default_rng(rounds)
     common = tmp_path / "common.npz"
     kh.Bandit(POLICY, arms=["A", "B", "C"], dim=2, seed=1, **options).save(common)
-    servers = {name: kh.Bandit.load(common) for name in ("east", "west")}
+    servers = {name: kh.Bandit.load(common, seed=k) for k, name in enumerate(("east", "west"))}
     for _ in range(4):
         for name, server in servers.items():
             for _ in range(rounds):
@@ -184,7 +184,7 @@ def test_arms_removed_on_one_side_do_not_block_a_merge(tmp_path: Path) -> None:
     base = kh.Bandit(POLICY, arms=["A", "B", "C"], dim=2, seed=1)
     worked(base, 30, 1)
     base.save(tmp_path / "base.npz")
-    one, other = (kh.Bandit.load(tmp_path / "base.npz") for _ in range(2))
+    one, other = (kh.Bandit.load(tmp_path / "base.npz", seed=k) for k in range(2))
     worked(one, 5, 2)
     worked(other, 7, 3)
     one.remove_arms(["A"])
@@ -206,7 +206,7 @@ def test_the_periodic_loop_of_several_servers_equals_one_that_saw_all(tmp_path: 
     whole = kh.Bandit(POLICY, arms=["A", "B"], dim=2, seed=1)
     common = tmp_path / "common.npz"
     fresh().save(common)
-    servers = [kh.Bandit.load(common) for _ in range(3)]
+    servers = [kh.Bandit.load(common, seed=k) for k in range(3)]
     rng = np.random.default_rng(1)
     for _ in range(4):
         for k, server in enumerate(servers):
