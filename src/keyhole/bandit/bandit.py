@@ -631,9 +631,12 @@ class Bandit(sharing.Shared):
     def remove_arms(self, arms: Iterable[Arm]) -> None:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
         with self._at_work():
-            # A base without this arm would not have all that was learned before.
-            self._lineage.additions += 1
-            self._learned.remove_arms(arms)
+            before = self._learned.arms
+            try:
+                self._learned.remove_arms(arms)
+            finally:
+                # A base without this arm would not have all that was learned before.
+                self._lineage.additions += self._learned.arms is not before
 
     # -- files ------------------------------------------------------------------------------------
 
