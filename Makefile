@@ -3,47 +3,81 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 
-# Numba notices a changed kernel, but not a change in one that it calls from another file.
-export NUMBA_CACHE_DIR := $(CURDIR)/.numba/$(shell cat src/keyhole/kernels/*.py | cksum | tr ' ' -)
+# What compiled kernels are made from.
+KERNELS := setup.py $(wildcard src/keyhole/kernels/*.py src/keyhole/kernels/*.pxd)
 
-.PHONY: test test-data fuzz check demo reproduce bench docs clean
+.PHONY: build test test-data fuzz sanitize check demo reproduce bench bench-before docs wheel clean
+
+build: $(VENV)/built
 
 test: check
 	$(RUN) pytest
 	@echo "Left out: tests on the paper's own data files. With a folder of them: make test-data KEYHOLE_DATA=folder"
 
 # Needs a folder of the public data files, and a package index.
-test-data: $(VENV)/installed
+test-data: $(VENV)/built
 	KEYHOLE_DATA="$(KEYHOLE_DATA)" $(RUN) pytest -m data tests/test_paper_data.py
 
-fuzz: $(VENV)/installed
+fuzz: $(VENV)/built
 	KEYHOLE_FUZZ=long $(RUN) pytest tests/test_fuzzing.py
 
-check: $(VENV)/installed
+check: $(VENV)/built
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/ruff check
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
 
-demo: $(VENV)/installed
+demo: $(VENV)/built
 	$(VENV)/bin/python examples/online.py
 
-reproduce: $(VENV)/installed
+reproduce: $(VENV)/built
 	$(VENV)/bin/keyhole reproduce
 
-bench: $(VENV)/installed
-	$(VENV)/bin/python benchmarks/textbook.py
-	$(VENV)/bin/python benchmarks/simulation.py
+bench: $(VENV)/built
+	$(RUN) benchmarks.textbook
+	$(RUN) benchmarks.simulation
 	$(RUN) benchmarks.peers
+
+# This tree beside an earlier commit: make bench-before REF=... [OPTIONS="--only 'online*' --json file"]
+bench-before: $(VENV)/built
+	$(RUN) benchmarks.before $(REF) $(OPTIONS)
+
+# Compiles what changed, as importing it would.
+$(VENV)/built: $(VENV)/installed $(KERNELS)
+	$(VENV)/bin/python setup.py --quiet build_ext --inplace
+	touch $@
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) pip install --quiet --editable '.[dev]'
 	touch $@
 
-docs: $(VENV)/installed
+# The wheel is built from the source distribution, so neither holds what lies about in this folder.
+wheel: $(VENV)/built
+	rm -rf dist
+	$(RUN) build
+	@ls dist/*
+
+# Kernels whose every access to memory is checked, in a folder of their own. gcc's libraries have to
+# be loaded before Python is. Python's own allocator would hide overruns, and what it never frees is
+# no leak of ours.
+SANITIZE := build/sanitize
+SANITIZED ?= $(addprefix tests/test_,bandit.py choice.py choosing.py exploring.py features.py normals.py posterior.py simulate.py textbook_replay.py)
+sanitize: $(VENV)/built
+	rm -rf $(SANITIZE)
+	mkdir -p $(SANITIZE)
+	cp -r setup.py pyproject.toml README.md LICENSE src tests $(SANITIZE)
+	rm -rf $(SANITIZE)/src/keyhole/kernels/compiled
+	cd $(SANITIZE) && CFLAGS="-g -fsanitize=address,undefined -fno-omit-frame-pointer" \
+	    $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
+	cd $(SANITIZE) && PYTHONPATH=src PYTHONMALLOC=malloc \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	    LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	    $(abspath $(VENV))/bin/python -m pytest -p no:cacheprovider $(SANITIZED)
+
+docs: $(VENV)/built
 	$(VENV)/bin/mkdocs build --quiet
 	@echo site/index.html
 
 clean:
-	rm -rf $(VENV) .numba .peers site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist src/keyhole/kernels/compiled src/*.egg-info .before .peers site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

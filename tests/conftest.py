@@ -1,18 +1,9 @@
-"""Where compiled kernels are kept, and where data are read from.
+"""Where data are read from."""
 
-Numba notices a changed kernel, but not a change in one that it calls from another file.
-"""
-
-import hashlib
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-SOURCES = sorted((ROOT / "src" / "keyhole" / "kernels").glob("*.py"))
-DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()[:16]
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba" / DIGEST))
-
-import pytest  # noqa: E402 - the cache's place must be known before anything is imported
+import pytest
 
 
 @pytest.fixture
