@@ -11,16 +11,13 @@ import os
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 import keyhole as kh
-from keyhole import kernels, seeds
-from keyhole.simulation import replication
-from keyhole.simulation.plan import Plan
+from benchmarks.replay import Replay
+from benchmarks.timing import best
 
 HORIZON, REPLICATIONS, N_ARMS = 2000, 50, 5
 REPEATS, TURNS = 5, 12
@@ -49,17 +46,7 @@ def textbook(world: kh.LinearWorld, rounds: int) -> float:
     return regret
 
 
-def seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The best of a few."""
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def simulated(world: kh.LinearWorld, workers: int) -> None:
+def simulated(world: kh.World, workers: int) -> None:
     """All of it."""
     kh.simulate(
         world,
@@ -73,29 +60,20 @@ def simulated(world: kh.LinearWorld, workers: int) -> None:
 
 
 def limits(world: kh.LinearWorld) -> tuple[float, float]:
-    """Seconds for the normals alone, and for the posterior's arithmetic alone, on one thread."""
-    source, total = seeds.Streams(1), HORIZON * REPLICATIONS
-    plan = Plan.of(world, POLICY, HORIZON, 1, None)
-    count = N_ARMS * (world.dim + 3)  # observations, x'mu given y, rewards, the policy's own
-    room = np.empty((HORIZON, count))
-    normals = seconds(lambda: source["x"].standard_normal(out=room))
-    rounds = world.rounds(HORIZON, source)
-    z, uniforms = source["z"].standard_normal((HORIZON, N_ARMS)), source["u"].random((HORIZON, 2))
-    block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
-    chosen = np.empty(HORIZON, np.int64)
-
-    def play() -> None:
-        player = replication.Player(POLICY, world, plan.checkpoints)
-        kernels.play(player.posterior.state, player.rule, player.owner, block, True, chosen)
-
-    return normals * REPLICATIONS, seconds(play) * total / HORIZON
+    """Seconds for the world's normals alone, and for all but the world, on one thread."""
+    count = N_ARMS * (world.dim + 2)  # observations, x'mu given y, rewards
+    stream, room = kh.Streams(1)["x"], np.empty((HORIZON, count))
+    normals = best(lambda: stream.standard_normal(out=room), REPEATS)
+    made = world.rounds(HORIZON, 1)
+    replay = Replay(made.observations, made.rewards, world.noise_scale)
+    return normals * REPLICATIONS, best(lambda: simulated(replay, 1), REPEATS)
 
 
 def bare_scaling() -> float:
     """How much faster two threads draw normals than one: what this machine's cores allow."""
 
     def draw(number: int) -> None:
-        rng, out = seeds.Streams(number)["x"], np.empty(2**16)
+        rng, out = kh.Streams(number)["x"], np.empty(2**16)
         for _ in range(60):
             rng.standard_normal(out=out)
 
@@ -103,7 +81,7 @@ def bare_scaling() -> float:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(draw, range(8)))
 
-    turns = [[seconds(lambda w=w: on(w), 1) for w in (1, 2)] for _ in range(TURNS)]  # type: ignore[misc]
+    turns = [[best(lambda w=w: on(w), 1) for w in (1, 2)] for _ in range(TURNS)]  # type: ignore[misc]
     one, two = np.min(turns, axis=0)
     return float(one / two)
 
@@ -122,9 +100,9 @@ def print_row(dim: int) -> None:
     world = kh.LinearWorld.random(n_arms=N_ARMS, context_dim=dim, observation_dim=dim, seed=1)
     simulated(world, 1)  # compiles
     part = 400 if dim == 20 else 100
-    slow = seconds(lambda: textbook(world, part), 2) * HORIZON * REPLICATIONS / part
+    slow = best(lambda: textbook(world, part), 2) * HORIZON * REPLICATIONS / part
     # Taken in turns, so that a busy spell of a shared machine meets both alike.
-    turns = [[seconds(lambda w=w: simulated(world, w), 1) for w in (1, 2)] for _ in range(TURNS)]  # type: ignore[misc]
+    turns = [[best(lambda w=w: simulated(world, w), 1) for w in (1, 2)] for _ in range(TURNS)]  # type: ignore[misc]
     one, two = np.min(turns, axis=0)
     normals, posterior = limits(world)
     print(f"{dim:5d} {slow:11.1f} {one:11.3f} {two:12.3f} {slow / two:6,.0f}x "

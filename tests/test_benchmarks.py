@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.peers import limits, page, work
+from benchmarks.before import installs, measures, table, uses
+from benchmarks.peers import limits, page, process, work
+from benchmarks.peers.adapters import ADAPTERS
 from benchmarks.peers.environments import PEERS, Peer
+from benchmarks.replay import Replay
 
 ROOT = Path(__file__).parent.parent
-MEASURE = ROOT / "benchmarks" / "peers" / "measure.py"
 
 
 def ask(task: str, source: Path, adapter: str = "keyhole", seconds: str = "0.2") -> dict[str, Any]:
-    command = [sys.executable, str(MEASURE), adapter, "keyhole", task, str(source), seconds]
-    answer: dict[str, Any] = json.loads(subprocess.check_output(command, text=True))
+    given = (adapter, "keyhole", task, str(source), seconds)
+    answer: dict[str, Any] = process.ask(Path(sys.executable), "peers.measure", *given)
     return answer
 
 
@@ -54,13 +56,8 @@ def test_a_peer_that_cannot_be_installed_is_reported(
 
 
 def test_every_peer_has_its_adapters() -> None:
-    sys.path.insert(0, str(MEASURE.parent))
-    try:
-        from adapters import ADAPTERS  # type: ignore[import-not-found]
-    finally:
-        sys.path.pop(0)
     named = {adapter for peer in PEERS for adapter in peer.adapters}
-    assert named | {"keyhole", "keyhole-logged"} == set(ADAPTERS)
+    assert named | {"keyhole", "keyhole-logged", "keyhole-read"} == set(ADAPTERS)
 
 
 def test_the_page_is_made_of_the_data_beside_it(tmp_path: Path) -> None:
@@ -78,3 +75,72 @@ def test_the_floor_of_a_round_by_hand() -> None:
     assert least.arithmetic == 3 + 6 + 4 + 6 + (9 + 2 * 4.5) + 9
     assert least.memory == 8 * (6 + 3 * 4.5)
     assert least.total == least.normals + least.memory
+
+
+def test_forms_of_a_round_are_at_least_the_winners() -> None:
+    """One arm takes one form; many take at least one, and not more than there are arms."""
+    assert limits.products_of(work.world(1, 3), 20) == 1.0
+    assert 1.0 < limits.products_of(work.world(6, 3), 200) < 6.0
+
+
+def test_a_measurement_that_hangs_or_fails_is_reported() -> None:
+    python = Path(sys.executable)
+    assert "KeyError" in process.ask(python, "peers.start", "nothing")["failed"]
+    assert "longer than" in process.ask(python, "peers.start", "simulation", cap=0.01)["failed"]
+
+
+def test_first_decision_of_a_process() -> None:
+    answer = process.ask(Path(sys.executable), "peers.start", "decision", "keyhole-read", "keyhole")
+    assert answer["seconds"] > 0
+    assert 0 < answer["memory"] <= answer["peak"]
+
+
+def test_rounds_are_replayed_from_the_first_again() -> None:
+    observations, rewards = np.arange(10.0).reshape(5, 1, 2), np.arange(15.0).reshape(5, 3)
+    world = Replay(observations, rewards)
+    blocks = [world.rounds(n) for n in (3, 2, 3)]
+    assert np.array_equal(
+        np.concatenate([b.rewards for b in blocks]), rewards[[0, 1, 2, 3, 4, 0, 1, 2]]
+    )
+    assert np.array_equal(blocks[1].observations, observations[3:])
+
+
+@pytest.mark.parametrize("name", uses.USES)
+def test_every_use_can_be_measured(name: str) -> None:
+    call, count = uses.USES[name](4, 3)
+    assert uses.rate(call, count, seconds=0.0) > 0
+
+
+def test_measurements_have_names_of_their_own() -> None:
+    every = measures.starts() + measures.rates(1.0, lambda cell: Path(measures.sized(cell)))
+    assert len({one.name for one in every}) == len(every)
+    assert set(measures.USES) == set(uses.USES)
+    assert {field for one in every for field in one.fields} <= set(table.FIELDS)
+
+
+def test_the_table_keeps_the_best_and_says_what_is_better(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert table.better({"rate": 1.0}, {"rate": 2.0}) == {"rate": 2.0}
+    assert table.better({"seconds": 1.0}, {"seconds": 2.0}) == {"seconds": 1.0}
+    assert table.better({"failed": "why"}, {"rate": 2.0}) == {"rate": 2.0}
+    table.show(
+        {
+            "online/5x10": {"before": {"rate": 10.0}, "now": {"rate": 40.0}},
+            "online-read/5x10": {"before": {"rate": 5.0}, "now": {"failed": "why"}},
+            "first-decision/cold": {"before": {"seconds": 20.0}, "now": {"seconds": 0.5}},
+        }
+    )
+    said = capsys.readouterr().out
+    assert "4.00\n" in said
+    assert "40.00\n" in said
+    assert "50.0%" in said
+    assert "not measured: online-read/5x10, now: why" in said
+
+
+def test_the_working_tree_is_named_without_touching_the_index() -> None:
+    before = installs.git("diff", "--cached", "--stat")
+    tree = installs.working_tree()
+    assert tree == installs.working_tree()
+    assert "setup.py" in installs.git("ls-tree", "--name-only", tree)
+    assert installs.git("diff", "--cached", "--stat") == before

@@ -1,6 +1,6 @@
 """Keyhole and its peers on the same work, in one run.
 
-    python -m benchmarks.peers [--quick | --again] [--out docs]
+    python -m benchmarks.peers [--quick | --again] [--before FILE] [--out docs]
 
 Each library runs in an environment of its own, one process a measurement, nothing else beside it
 and every BLAS on one thread. Writes a page and a plot; what cannot be installed is said there.
@@ -21,59 +21,31 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 import keyhole as kh
-from benchmarks.peers import limits, page, sweep, work
+from benchmarks.peers import limits, page, simulating, sweep, work
 from benchmarks.peers.environments import PEERS
+from benchmarks.peers.process import ROOT, ask
+from benchmarks.timing import best
 
-HERE = Path(__file__).parent
-OURS = ("keyhole", "keyhole-logged")
+OURS = ("keyhole", "keyhole-logged", "keyhole-read")
 # The machine has faster and slower quarters of an hour: everybody is measured in more than one.
 VISITS = 2
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+STARTS = 5
 console = Console(stderr=True, highlight=False)
-
-
-def ask(python: Path, adapter: str, module: str, task: str, source: Path, *more: str) -> Any:
-    """One measurement in a process of its own."""
-    command = [str(python), str(HERE / "measure.py"), adapter, module, task, str(source), *more]
-    result = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, **ONE_THREAD}, check=False
-    )
-    if result.returncode:
-        last = result.stderr.strip().splitlines() or ["no message"]
-        return {"failed": last[-1]}
-    return json.loads(result.stdout.strip().splitlines()[-1])
-
-
-def simulate(world: kh.LinearWorld, replications: int, workers: int) -> None:
-    """Whole replications, the making of rounds included."""
-    kh.simulate(
-        world,
-        kh.ThompsonSampling(v=1.0),
-        horizon=work.HORIZON,
-        replications=replications,
-        seed=1,
-        workers=workers,
-        progress=False,
-    )
-
-
-def simulated(cell: tuple[int, int], workers: int, seconds: float) -> float:
-    """Rounds per second: the best of calls of 50 replications, or of two tenths of a second."""
-    world = work.world(*cell)
-    simulate(world, 2, workers)
-    took = limits.best(lambda: simulate(world, work.REPLICATIONS, workers), 3)
-    replications = max(1, round(0.2 / took)) * work.REPLICATIONS
-    calls = max(3, round(seconds / max(0.2, took)))
-    took = limits.best(lambda: simulate(world, replications, workers), calls)
-    return replications * work.HORIZON / took
 
 
 def rate(answer: dict[str, float]) -> float:
     """Rounds per second, or -1 if there is no such number."""
     return answer.get("rate", -1.0)
+
+
+def started(python: Path, *task: str) -> dict[str, float]:
+    """The quickest of a few fresh processes."""
+    answers = [ask(python, "peers.start", *task) for _ in range(STARTS)]
+    return min(answers, key=lambda answer: answer.get("seconds", np.inf))
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -90,6 +62,7 @@ def measure(quick: bool) -> dict[str, Any]:
         "regret": {},
         "exact": {},
         "simulation": {},
+        "start": {},
     }
     installed = [(name, Path(sys.executable), "keyhole") for name in OURS]
     for peer in PEERS:
@@ -109,34 +82,47 @@ def measure(quick: bool) -> dict[str, Any]:
         for adapter, python, module in installed:
             if adapter not in not_thompson:
                 console.print(f"exactness: {adapter}")
-                found["exact"][adapter] = ask(python, adapter, module, "exact", history)
+                found["exact"][adapter] = ask(
+                    python, "peers.measure", adapter, module, "exact", str(history)
+                )
         for visit, (n_arms, dim) in itertools.product(range(VISITS), work.CELLS + work.ALONE):
             cell, rounds = f"{n_arms}x{dim}", min(50_000, 20_000_000 // n_arms)
             source = work.save(Path(folder), cell, work.stream(n_arms, dim, rounds))
             for adapter, python, module in installed:
                 if adapter in OURS or (n_arms, dim) in work.CELLS:
                     console.print(f"{cell}: {adapter}, visit {visit + 1} of {VISITS}")
-                    answer = ask(python, adapter, module, "speed", source, str(budget))
+                    task = (adapter, module, "speed", str(source), str(budget))
+                    answer = ask(python, "peers.measure", *task)
                     cells = found["speed"].setdefault(adapter, {})
                     cells[cell] = max(cells.get(cell, answer), answer, key=rate)
             source.unlink()
             if (n_arms, dim) in work.CELLS:
                 console.print(f"{cell}: simulation, visit {visit + 1} of {VISITS}")
                 for workers in ("1", "2"):
-                    answer = simulated((n_arms, dim), int(workers), budget)
+                    sizes = (str(n_arms), str(dim), workers, str(budget))
+                    answer = ask(Path(sys.executable), "peers.simulating", *sizes)
                     rates = found["simulation"].setdefault(cell, {})
-                    rates[workers] = max(rates.get(workers, answer), answer)
+                    rates[workers] = max(rates.get(workers, -1.0), rate(answer))
+        for adapter, python, module in installed:
+            console.print(f"the first decision: {adapter}")
+            found["start"][adapter] = started(python, "decision", adapter, module)
+        found["first_simulation"] = started(Path(sys.executable), "simulation")
         made = work.replications()
         if quick:
             made = {key: value[:4] for key, value in made.items()}
         source = work.save(Path(folder), "replications", made)
         for adapter, python, module in installed:
             console.print(f"regret: {adapter}")
-            found["regret"][adapter] = ask(python, adapter, module, "regret", source)
+            found["regret"][adapter] = ask(
+                python, "peers.measure", adapter, module, "regret", str(source)
+            )
 
     console.print("end to end")
     world = work.world(*work.REGRET_CELL)
-    found["end_to_end"] = limits.best(lambda: simulate(world, len(made["y"]), 2), 5)
+    replications = len(made["y"])
+    found["end_to_end"] = best(
+        lambda: simulating.simulate(world, work.HORIZON, replications, workers=2), 5
+    )
     console.print("limits")
     rates = limits.machine()
     found["rates"] = rates._asdict()
@@ -161,18 +147,21 @@ def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a short look, and noisy")
-    parser.add_argument("--out", type=Path, default=HERE.parents[1] / "docs")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs")
     again = "write the page anew from the benchmarks.json that is in OUT"
     parser.add_argument("--again", action="store_true", help=again)
+    before = "what `benchmarks.before --json` wrote, to be shown on the page"
+    parser.add_argument("--before", type=Path, metavar="FILE", help=before)
     options = parser.parse_args()
     data = options.out / "benchmarks.json"
     if options.again and not data.exists():
         parser.error(f"there is no {data} of an earlier run")
-    if not options.again:
-        found = measure(options.quick)
-        options.out.mkdir(parents=True, exist_ok=True)
-        data.write_text(json.dumps(found, indent=1) + "\n")
-    page.write(json.loads(data.read_text()), options.out)
+    found = json.loads(data.read_text()) if options.again else measure(options.quick)
+    if options.before:
+        found["before"] = json.loads(options.before.read_text())
+    options.out.mkdir(parents=True, exist_ok=True)
+    data.write_text(json.dumps(found, indent=1) + "\n")
+    page.write(found, options.out)
     console.print(f"{options.out / 'benchmarks.md'}")
 
 

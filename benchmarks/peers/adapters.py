@@ -7,6 +7,7 @@ v = 1, as far as the library can be told so.
 from __future__ import annotations
 
 import importlib
+import random
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,18 @@ class Keyhole:
 
 
 class KeyholeLogged(Keyhole):
-    """As it comes: every decision can tell its exact probability, which nobody else offers."""
+    """As it comes: every decision can tell its exact probability, which is never read here."""
 
     logged = True
+
+
+class KeyholeRead(KeyholeLogged):
+    """As it comes, and the exact probability of each decision is read, as a log does."""
+
+    def choose(self, y: Any) -> int:
+        self.decision = self.bandit.choose(y)
+        self.probability = self.decision.probability
+        return int(self.decision.arm)
 
 
 class Contextualbandits:
@@ -159,25 +169,33 @@ class VowpalWabbit:
     def __init__(self, n_arms: int, dim: int) -> None:  # noqa: ARG002
         vw = importlib.import_module("vowpalwabbit")
         options = f"--cb_explore_adf --{self.exploration} -q sa --noconstant --quiet"
-        self.bandit = vw.Workspace(options)
+        self.bandit, self.arms = vw.Workspace(options), range(n_arms)
         self.actions = [f"|a {i}" for i in range(n_arms)]
-        self.rng = np.random.default_rng(1)
+        self.random = random.Random(1)
 
     def choose(self, y: Any) -> int:
         # Made once a round, and parsed for both calls.
-        self.shared = "shared |s " + " ".join(f"{j}:{v:.6g}" for j, v in enumerate(y.tolist()))
+        self.shared = self.text(y)
         examples = self.bandit.parse([self.shared, *self.actions])
         self.chances = self.bandit.predict(examples)
         self.bandit.finish_example(examples)
-        total = np.cumsum(self.chances)
-        return min(int(np.searchsorted(total, self.rng.random() * total[-1])), len(total) - 1)
+        return self.drawn()
 
     def learn(self, y: Any, arm: int, reward: float) -> None:  # noqa: ARG002
         lines = [self.shared, *self.actions]
-        lines[1 + arm] = f"0:{-reward:.6g}:{self.chances[arm]:.6g} |a {arm}"
+        lines[1 + arm] = self.labelled(arm, reward)
         examples = self.bandit.parse(lines)
         self.bandit.learn(examples)
         self.bandit.finish_example(examples)
+
+    def text(self, y: Any) -> str:
+        return "shared |s " + " ".join(f"{j}:{v:.6g}" for j, v in enumerate(y.tolist()))
+
+    def labelled(self, arm: int, reward: float) -> str:
+        return f"0:{-reward:.6g}:{self.chances[arm]:.6g} |a {arm}"
+
+    def drawn(self) -> int:
+        return self.random.choices(self.arms, self.chances)[0]
 
 
 class VowpalWabbitRegcb(VowpalWabbit):
@@ -186,9 +204,36 @@ class VowpalWabbitRegcb(VowpalWabbit):
     exploration = "regcb"
 
 
+class VowpalWabbitParsed(VowpalWabbit):
+    """SquareCB as fast as its Python interface allows, with all contexts parsed before the time.
+
+    The examples of the actions are parsed once. It learns from the line of the chosen action alone,
+    the only one with a cost, which is the only text that is parsed within the time.
+    """
+
+    def __init__(self, n_arms: int, dim: int) -> None:
+        super().__init__(n_arms, dim)
+        self.examples = self.bandit.parse(["shared |s", *self.actions])
+
+    def prepare(self, ys: Any) -> None:
+        self.contexts = iter([self.bandit.parse(self.text(y))[0] for y in ys])
+
+    def choose(self, y: Any) -> int:  # noqa: ARG002
+        self.examples[0] = next(self.contexts)
+        self.chances = self.bandit.predict(self.examples)
+        return self.drawn()
+
+    def learn(self, y: Any, arm: int, reward: float) -> None:  # noqa: ARG002
+        one = self.bandit.parse(self.labelled(arm, reward))
+        pair = [self.examples[0], *one]
+        self.bandit.learn(pair)
+        self.bandit.finish_example(pair)
+
+
 ADAPTERS: dict[str, Any] = {
     "keyhole": Keyhole,
     "keyhole-logged": KeyholeLogged,
+    "keyhole-read": KeyholeRead,
     "contextualbandits": Contextualbandits,
     "contextualbandits-ci": ContextualbanditsCi,
     "mabwiser": Mabwiser,
@@ -198,4 +243,5 @@ ADAPTERS: dict[str, Any] = {
     "river": River,
     "vowpalwabbit-squarecb": VowpalWabbit,
     "vowpalwabbit-regcb": VowpalWabbitRegcb,
+    "vowpalwabbit-parsed": VowpalWabbitParsed,
 }

@@ -10,6 +10,20 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parents[2] / ".peers"
 
 
+def environment(home: Path) -> Path:
+    """Make an environment, unless it is there, and return its interpreter."""
+    python = home / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", home], check=True)
+    return python
+
+
+def pip_install(python: Path, *what: str) -> None:
+    """Install by pip; raises CalledProcessError where that cannot be done."""
+    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    subprocess.run([*pip, *what], capture_output=True, text=True, check=True)
+
+
 @dataclass(frozen=True)
 class Peer:
     """A library, its distribution on PyPI, and what it needs that it does not say."""
@@ -34,19 +48,15 @@ class Peer:
 
     def install(self) -> str:
         """The version that is there now; raises CalledProcessError where it cannot be installed."""
-        if not self.python.exists():
-            subprocess.run([sys.executable, "-m", "venv", HOME / self.name], check=True)
-        pip = [str(self.python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-        done = HOME / self.name / "installed"
+        python, done = environment(HOME / self.name), HOME / self.name / "installed"
         if not done.exists():
-            quiet = {"capture_output": True, "text": True, "check": True}
             if self.without:
-                subprocess.run([*pip, "install", "--no-deps", *self.without], **quiet)  # type: ignore[call-overload]
+                pip_install(python, "--no-deps", *self.without)
             wanted = [] if self.without else [self.package]
-            subprocess.run([*pip, "install", *wanted, *self.more], **quiet)  # type: ignore[call-overload]
+            pip_install(python, *wanted, *self.more)
             done.touch()
         code = f"from importlib.metadata import version; print(version({self.package!r}))"
-        return subprocess.check_output([self.python, "-c", code], text=True).strip()
+        return subprocess.check_output([python, "-c", code], text=True).strip()
 
 
 PEERS = (
@@ -62,5 +72,5 @@ PEERS = (
                "seaborn", "mypy-extensions", "torch")),
     Peer("river", "river.bandit", "river", thompson=False),
     Peer("vowpalwabbit", "vowpalwabbit", "vowpalwabbit", more=("numpy",), thompson=False,
-         variants=("vowpalwabbit-squarecb", "vowpalwabbit-regcb")),
+         variants=("vowpalwabbit-squarecb", "vowpalwabbit-regcb", "vowpalwabbit-parsed")),
 )  # fmt: skip

@@ -1,12 +1,10 @@
 """One measurement of one library, in that library's own environment: prints a line of JSON.
 
-python measure.py NAME MODULE speed|regret|exact INPUT.npz [SECONDS]
+python -m benchmarks.peers.measure NAME MODULE speed|regret|exact INPUT.npz [SECONDS]
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import importlib
 import json
 import sys
@@ -15,31 +13,22 @@ from typing import Any
 
 import numpy as np
 
-
-def resident(field: str) -> float:
-    """Megabytes of this process: VmRSS now, or VmHWM at most since `settle_memory`."""
-    with open("/proc/self/status") as file:
-        line = next(line for line in file if line.startswith(field))
-    return float(line.split()[1]) / 1024.0
+from benchmarks.peers.adapters import ADAPTERS
+from benchmarks.peers.memory import resident, settle_memory
 
 
-def settle_memory() -> float:
-    """Megabytes now, from which on the most that is resident is counted.
+def play(bandit: Any, ys: Any, rewards: Any, arms: Any) -> float:
+    """One choice and one reward a round, whose arms are written down; the seconds of it.
 
-    What was freed goes back to the system first: work that found room there would seem free.
+    A bandit that can `prepare` the observations does so before the clock starts.
     """
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-    return resident("VmRSS")
-
-
-def play(bandit: Any, ys: Any, rewards: Any, arms: Any) -> None:
-    """One choice and one reward a round, whose arms are written down."""
+    if hasattr(bandit, "prepare"):
+        bandit.prepare(ys)
+    start = time.perf_counter()
     for t, y in enumerate(ys):
         arms[t] = arm = bandit.choose(y)
         bandit.learn(y, arm, float(rewards[t, arm]))
+    return time.perf_counter() - start
 
 
 def speed(make: Any, given: Any, seconds: float) -> dict[str, float]:
@@ -51,30 +40,34 @@ def speed(make: Any, given: Any, seconds: float) -> dict[str, float]:
     play(make(70, 3), np.eye(3), np.ones((3, 70)), arms)
     play(make(5, 3), 1e4 * np.tile(np.eye(3), (10, 1)), np.ones((30, 5)), arms)
     before = settle_memory()
-    bandit = make(rewards.shape[1], ys.shape[1])
-    play(bandit, ys[:2], rewards[:2], arms)
-    rates, piece, t, start = [], 1, 2, time.perf_counter()
-    while t + piece <= len(ys) and time.perf_counter() - start < seconds:
-        began = time.perf_counter()
-        play(bandit, ys[t : t + piece], rewards[t : t + piece], arms)
-        took = time.perf_counter() - began
+    rates: list[float] = []
+    piece, played, t, bandit = 1, 0, len(ys), None
+    start = time.perf_counter()
+    while not rates or time.perf_counter() - start < seconds:
+        if t + piece > len(ys):
+            # At the end a new bandit begins again: the fast play the same rounds as the slow.
+            del bandit
+            bandit = make(rewards.shape[1], ys.shape[1])
+            play(bandit, ys[:2], rewards[:2], arms)
+            t = 2
+        took = play(bandit, ys[t : t + piece], rewards[t : t + piece], arms)
         rates.append(piece / took)
-        t += piece
+        t, played = t + piece, played + piece
         # Pieces of a tenth of a second or so: the best of them is least disturbed by others.
-        piece = max(1, min(int(0.1 * rates[-1]), 2 * piece))
+        piece = max(1, min(int(0.1 * rates[-1]), 2 * piece, len(ys) // 4))
     # Short pieces are noise; the last ones are as long as they get.
     late = rates[len(rates) // 2 :]
-    return {"rate": max(late), "rounds": t, "memory": resident("VmHWM") - before}
+    return {"rate": max(late), "rounds": played, "memory": resident("VmHWM") - before}
 
 
 def regret(make: Any, given: Any, _: float) -> dict[str, Any]:
     """Regret a round in each replication, and the seconds of all of them."""
-    found, start = [], time.perf_counter()
+    found, seconds = [], 0.0
     for ys, rewards, values in zip(given["y"], given["rewards"], given["values"], strict=True):
         arms = np.empty(len(ys), np.int64)
-        play(make(rewards.shape[1], ys.shape[1]), ys, rewards, arms)
+        seconds += play(make(rewards.shape[1], ys.shape[1]), ys, rewards, arms)
         found.append(float((values.max(axis=1) - values[np.arange(len(arms)), arms]).mean()))
-    return {"regret": found, "seconds": time.perf_counter() - start, "rounds": given["y"].shape[1]}
+    return {"regret": found, "seconds": seconds, "rounds": given["y"].shape[1]}
 
 
 def exact(make: Any, given: Any, _: float) -> dict[str, Any]:
@@ -98,17 +91,13 @@ def main() -> None:
     """Import, measure, print."""
     name, module, task, source, *rest = sys.argv[1:]
     given = dict(np.load(source).items())
-    start = time.perf_counter()
     importlib.import_module(module)
-    took = time.perf_counter() - start
-    from adapters import ADAPTERS  # type: ignore[import-not-found] # beside this file
-
     tasks = {"speed": speed, "regret": regret, "exact": exact}
     try:
         found = tasks[task](ADAPTERS[name], given, float(rest[0]) if rest else 2.0)
     except MemoryError as error:
         found = {"failed": str(error)}
-    print(json.dumps({**found, "import": took}))
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -10,15 +10,17 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from scipy.stats import chisquare
 
+from benchmarks.before import table
 from benchmarks.peers import work
 
 CELLS = [f"{n}x{d}" for n, d in work.CELLS]
 ALL_CELLS = CELLS + [f"{n}x{d}" for n, d in work.ALONE]
-VOWPAL_WABBIT = ["vowpalwabbit-squarecb", "vowpalwabbit-regcb"]
+VOWPAL_WABBIT, PARSED = ["vowpalwabbit-squarecb", "vowpalwabbit-regcb"], "vowpalwabbit-parsed"
 # A library samples another distribution if its counts would be this unlikely to come of the right.
 WRONG = 1e-6
-# Asked for: online over the fastest exact Thompson sampler and over Vowpal Wabbit, and simulation.
-ONLINE, ONLINE_VW = 30, 3
+# Asked for: online over the fastest exact Thompson sampler and over Vowpal Wabbit, with the
+# probability read as a share of without, and simulation.
+ONLINE, ONLINE_VW, READ = 30, 3, 0.6
 SIMULATION = {10: 1000, 20: 1000, 80: 300, 200: 100}
 
 
@@ -38,6 +40,10 @@ def write(found: dict[str, Any], out: Path) -> None:
         found=found,
         online=ONLINE,
         online_vw=ONLINE_VW,
+        read=READ,
+        readings=[reading(found, cell) for cell in ALL_CELLS],
+        changes=table.rows(found["before"]["measures"]) if "before" in found else [],
+        starts=[started(name, answer) for name, answer in found["start"].items()],
         ratios=[ratio(found, exact, cell) for cell in CELLS],
         cells=ALL_CELLS,
         rates=column(found, "rate", "{:,.0f}"),
@@ -86,6 +92,23 @@ def ratio(found: dict[str, Any], exact: list[str], cell: str) -> list[str]:
     ]  # fmt: skip
 
 
+def reading(found: dict[str, Any], cell: str) -> list[str]:
+    """A row on what it costs to read the probability of each decision."""
+    plain, read = (found["speed"][name][cell]["rate"] for name in ("keyhole", "keyhole-read"))
+    _, parsed = fastest(found, [PARSED], cell)
+    row = [f"{plain:,.0f}", f"{read:,.0f}", f"{read / plain:.0%}"]
+    # The largest cells are Keyhole's alone.
+    beside = ["-", "-"] if np.isnan(parsed) else [f"{parsed:,.0f}", f"{read / parsed:,.1f}"]
+    return [cell, *row, *beside]
+
+
+def started(name: str, answer: dict[str, Any]) -> list[str]:
+    """A row on the first decision of a process."""
+    if "failed" in answer:
+        return [name, answer["failed"], "-"]
+    return [name, f"{answer['seconds']:.2f}", f"{answer['memory']:,.0f}"]
+
+
 def column(found: dict[str, Any], field: str, form: str) -> dict[str, list[str]]:
     """Of each library, one number a cell."""
     return {
@@ -111,7 +134,7 @@ def decision(found: dict[str, Any], judged: dict[str, Any], name: str) -> list[s
     """A row on how good and how right a library's decisions are."""
     answer, one = found["regret"][name], judged.get(name)
     if "failed" in answer:
-        return [name, "-", answer["failed"], "-", "-", "-"]
+        return [name, answer["failed"], "-", "-", "-"]
     regrets = np.array(answer["regret"])
     error = regrets.std(ddof=1) / np.sqrt(len(regrets))
     said, distance = "not Thompson sampling", "-"
@@ -119,7 +142,7 @@ def decision(found: dict[str, Any], judged: dict[str, Any], name: str) -> list[s
         said = "exactly" if one.get("exact") else "**no**"
         distance = f"{one['distance']:.3f}" if "distance" in one else one["failed"]
     shown = f"{regrets.mean():.4f} ± {error:.4f}"
-    return [name, f"{answer['import']:.2f}", shown, f"{answer['seconds']:,.1f}", distance, said]
+    return [name, shown, f"{answer['seconds']:,.1f}", distance, said]
 
 
 def floor(found: dict[str, Any], cell: str) -> list[str]:
@@ -143,8 +166,10 @@ def plot(found: dict[str, Any], exact: list[str], folder: Path) -> None:
     simulated = [found["simulation"][cell]["2"] for cell in CELLS]
     online = [found["speed"]["keyhole"][cell]["rate"] for cell in CELLS]
     axes.plot(x, simulated, "o-", color="#0b5394", lw=2.5, label="Keyhole, simulation")
+    read = [found["speed"]["keyhole-read"][cell]["rate"] for cell in CELLS]
     axes.plot(x, online, "o--", color="#3d85c6", lw=2.5, label="Keyhole, online")
-    left_out = ("keyhole", "keyhole-logged", "contextualbandits", "vowpalwabbit-regcb")
+    axes.plot(x, read, "o:", color="#6fa8dc", lw=2.5, label="Keyhole, online,\nprobability read")
+    left_out = ("keyhole", "keyhole-logged", "keyhole-read", "contextualbandits", *VOWPAL_WABBIT)
     colors = iter(mpl.colormaps["Dark2"].colors)  # type: ignore[attr-defined]
     for name, answers in found["speed"].items():
         if name not in left_out:

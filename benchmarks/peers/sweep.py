@@ -8,7 +8,7 @@ import numpy as np
 
 import keyhole as kh
 from benchmarks.peers import work
-from benchmarks.peers.limits import best
+from benchmarks.timing import best
 
 # Of each sweep the sizes, beyond those at which fixed costs still count, and what is expected:
 # every arm's mean is looked at once a round, a matrix has d^2 entries, rounds are all alike.
