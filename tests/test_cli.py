@@ -527,24 +527,23 @@ def test_an_audit_that_fails_says_so_with_its_exit_code(monkeypatch: pytest.Monk
 # -- how soon it says something -------------------------------------------------------------------
 
 
-def started(*words: str, cache: Path) -> subprocess.Popen[str]:
-    """A command on a machine where nothing is compiled, its stderr to be read."""
+def started(*words: str) -> subprocess.Popen[str]:
+    """A command, its stderr to be read."""
     return subprocess.Popen(
         [sys.executable, "-m", "keyhole", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
     )
 
 
 @pytest.mark.parametrize("command", ["reproduce", "simulate", "theory", "audit", "data"])
-def test_a_line_within_a_second(command: str, tmp_path: Path) -> None:
+def test_a_line_within_a_second(command: str) -> None:
     """The best of three: another process may be in the way once."""
     took = []
     for _ in range(3):
         start = time.monotonic()
-        with started(command, cache=tmp_path / "numba") as child:
+        with started(command) as child:
             assert child.stderr is not None
             assert child.stderr.readline() == f"keyhole {command}: starting\n"
             took.append(time.monotonic() - start)
@@ -553,23 +552,11 @@ def test_a_line_within_a_second(command: str, tmp_path: Path) -> None:
 
 
 def test_nothing_is_loaded_before_the_first_line() -> None:
-    code = "import sys, keyhole.__main__; print([m for m in sys.modules if m[:5] in %r])"
+    code = "import sys, keyhole.__main__; print([m for m in sys.modules if m.split('.')[0] in %r])"
     shown = subprocess.check_output(
-        [sys.executable, "-c", code % (("numba", "numpy", "scipy", "rich", "typer"),)], text=True
+        [sys.executable, "-c", code % (("cython", "numpy", "scipy", "rich", "typer"),)], text=True
     )
     assert shown == "[]\n"
-
-
-def test_it_says_that_it_compiles_once_and_only_then(tmp_path: Path) -> None:
-    words = ("theory", "--arms", "2", "--context-dim", "2", "--observation-dim", "2", "--json")
-    said = []
-    for _ in range(2):
-        with started(*words, cache=tmp_path / "numba") as child:
-            stdout, stderr = child.communicate(timeout=300)
-        assert child.returncode == 0, stderr
-        json.loads(stdout)  # nothing else is on stdout
-        said.append("compiling once for this machine" in stderr)
-    assert said == [True, False]
 
 
 def test_help_and_version_are_themselves_alone() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.bandit.recent import REMEMBERED, RecentIds
+from keyhole.kernels.recent import REMEMBERED, RecentIds
 
 Y = np.array([0.5, -1.0])
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
+from keyhole import kernels
 from keyhole.bandit import storage
 
 
@@ -45,6 +46,16 @@ def test_a_file_brings_back_all_of_it(bandit: kh.Bandit, path: Path) -> None:
     assert again.policy == bandit.policy
     assert again.counts == bandit.counts
     assert again.probabilities is True
+
+
+def test_a_file_says_what_wrote_it(path: Path) -> None:
+    written_by = storage.read(path)[0]["written_by"]
+    assert written_by == {"keyhole": kh.__version__, "build": kernels.BUILD}
+    written_by = {"keyhole": "9.9", "build": "of another machine"}
+    again = kh.Bandit.load(edited(path, {"written_by": written_by}))
+    assert sum(again.counts.values()) == 20
+    with pytest.warns(kh.KeyholeWarning, match="'of another machine' of the kernels"):
+        kh.Bandit.load(path, resume=True)
 
 
 def test_saving_again_replaces_the_file(bandit: kh.Bandit, path: Path) -> None:
@@ -267,6 +278,10 @@ def test_large_scales_and_drift_are_no_damage(tmp_path: Path) -> None:
         {"dim": 10**300},
         {"waiting": ["Z"]},
         {"provisional": ["A"]},
+        {"written_by": None},
+        {"written_by": "keyhole"},
+        {"written_by": {"keyhole": "0.1.0"}},
+        {"written_by": {"keyhole": "0.1.0", "build": 2}},
     ],
 )
 def test_parts_of_a_header_that_make_no_sense(path: Path, header: dict[str, Any]) -> None:

@@ -6,13 +6,11 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
-import numba
 import pytest
 
 import keyhole as kh
 from keyhole import errors
 from keyhole.errors import install_line
-from keyhole.kernels import jit
 
 PUBLIC = [
     "OFUL",
@@ -75,18 +73,10 @@ def test_types_are_shipped() -> None:
     assert (Path(kh.__file__).parent / "py.typed").exists()
 
 
-def test_importing_compiles_nothing() -> None:
-    code = (
-        "import keyhole.kernels as k; "
-        "assert not any(f.signatures for f in vars(k).values() if hasattr(f, 'signatures'))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_importing_brings_in_no_laboratory() -> None:
-    """Deciding online needs NumPy, SciPy and Numba, and pays for nothing else."""
+    """Deciding online needs NumPy and SciPy, and pays for nothing else."""
     code = (
-        "import sys, keyhole; "
+        "import sys, keyhole; keyhole.Bandit; "
         "heavy = {'xarray', 'pandas', 'matplotlib', 'rich', 'distributed', 'sklearn'}; "
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
@@ -139,16 +129,3 @@ def test_dir_has_the_public_names_and_nothing_else() -> None:
     code = "import keyhole as kh; print(dir(kh) == sorted([*kh.__all__, '__version__']))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True\n"
     assert dir(kh) == sorted([*PUBLIC, "__version__"])
-
-
-def test_it_works_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read-only installation with no home: kernels are then compiled in every process."""
-    njit = numba.njit
-
-    def nowhere(*given: Any, cache: bool = False, **options: Any) -> Any:
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return njit(*given, **options)
-
-    monkeypatch.setattr(numba, "njit", nowhere)
-    assert jit.kernel(lambda x: x + 1)(41) == 42

@@ -1,8 +1,12 @@
-"""The kernels are plain Python too: run uncompiled, with every index checked, they do the same."""
+"""Every build does the same, and so do the same files as plain Python, with every index checked."""
 
 import os
 import subprocess
 import sys
+
+import pytest
+
+from keyhole.kernels import builds
 
 PLAY = """
 import numpy as np
@@ -30,13 +34,45 @@ print(kh.choice_probabilities([0.0, 0.5, 0.5], [1.0, 0.0, 1e-3]).round(9))
 """
 
 
-def output(disable: str) -> str:
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": disable}
+# Tests that run on the Python files within half a minute: what a decision and its file rest on.
+CORE = [
+    "tests/test_bandit.py::test_choosing_many_is_choosing_each_from_the_same_posterior",
+    "tests/test_bandit.py::test_learning_many_is_learning_each",
+    "tests/test_bandit.py::test_rewards_may_come_late_and_in_any_order",
+    "tests/test_choice.py::test_certain_scores",
+    "tests/test_choice.py::test_three_arms_against_quadrature_in_30_digits",
+    "tests/test_choice.py::test_two_arms_have_the_normal_formula",
+    "tests/test_choosing.py::test_a_tie_between_some_arms_leaves_the_others_out",
+    "tests/test_posterior.py::test_a_batch_goes_to_the_right_parameters",
+    "tests/test_posterior.py::test_before_any_reward",
+    "tests/test_posterior.py::test_one_reward_by_hand",
+    "tests/test_posterior.py::test_the_noise_scale_by_hand",
+    "tests/test_storage.py::test_a_file_brings_back_all_of_it",
+    "tests/test_storage.py::test_a_file_says_what_wrote_it",
+    "tests/test_textbook_replay.py::test_a_bandit_replays_the_textbook_online",
+    "tests/test_textbook_replay.py::test_a_wrong_textbook_is_noticed",
+]
+
+
+def output(build: str) -> str:
+    environment = {**os.environ, "KEYHOLE_BUILD": build}
     command = [sys.executable, "-W", "error", "-c", PLAY]
     return subprocess.check_output(command, text=True, env=environment)
 
 
-def test_uncompiled_kernels_do_the_same() -> None:
-    compiled = output("0")
-    assert compiled.count("\n") == 32
-    assert output("1") == compiled
+@pytest.fixture(scope="module")
+def uncompiled() -> str:
+    return output(builds.UNCOMPILED)
+
+
+@pytest.mark.parametrize("build", builds.usable())
+def test_builds_agree(build: str, uncompiled: str) -> None:
+    assert uncompiled.count("\n") == 32
+    assert output(build) == uncompiled
+
+
+def test_the_core_of_the_suite_holds_uncompiled() -> None:
+    command = [sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", *CORE]
+    environment = {**os.environ, "KEYHOLE_BUILD": builds.UNCOMPILED}
+    done = subprocess.run(command, text=True, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -89,7 +89,7 @@ __all__ = [
 ]
 
 # Where each name lives. It is imported when it is first used: a command can then say something
-# before Numba is loaded, and deciding online needs nothing of the extra "lab".
+# before NumPy is loaded, and deciding online needs nothing of the extra "lab".
 _HOMES = {
     "keyhole.bandit": ("Bandit", "Decision", "Decisions", "Effects"),
     "keyhole.choice": ("choice_probabilities",),

@@ -50,7 +50,7 @@ def with_missing(name: str, value: ArrayLike) -> NDArray[np.float64]:
     value : array_like
         Real numbers of any shape, with missing entries.
     """
-    if type(value) is np.ndarray and value.dtype == np.float64 and _is_usable(value):
+    if type(value) is np.ndarray and value.dtype == np.float64 and are_usable(value):
         return value.copy()
     if isinstance(value, np.ma.MaskedArray):
         masked: Any = value
@@ -71,7 +71,8 @@ def with_missing(name: str, value: ArrayLike) -> NDArray[np.float64]:
     return numbers
 
 
-def _is_usable(array: NDArray[np.float64]) -> bool:
+def are_usable(array: NDArray[np.float64]) -> bool:
+    """Tell whether no number is NaN, infinite or beyond `LARGEST`."""
     return bool((np.abs(array) <= LARGEST).all())
 
 

@@ -15,8 +15,6 @@ from keyhole.errors import InvalidValue
 
 # Scores are products of numbers that may each be as large as `checks.LARGEST`.
 EXTREME = 1e300
-# Two panels of 16 nodes resolve a normal density over its standard deviation to the last digit.
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def choice_probabilities(
@@ -46,7 +44,8 @@ def choice_probabilities(
         raise InvalidValue(f"scale must not be negative, but holds {scale.min()}")
     n_arms = location.shape[-1]
     rows = kernels.winning_rows(
-        location.reshape(-1, n_arms), scale.reshape(-1, n_arms), NODES, WEIGHTS
+        np.ascontiguousarray(location.reshape(-1, n_arms)),
+        np.ascontiguousarray(scale.reshape(-1, n_arms)),
     )
     # The integrals are exact to rounding, which may end a little above 1.
     exact = rows.reshape(location.shape).clip(0.0, 1.0)

@@ -41,8 +41,7 @@ class Posterior:
         d = checks.whole("dim", dim)
         prior = checks.positive("prior_precision", prior_precision)
         _check_size(k, d)
-        self._prior_precision = prior
-        self._state = State(
+        state = State(
             prior=np.full(k, prior),
             matrices=np.empty((k, d + 1, d)),
             moment=np.empty((k, d)),
@@ -55,27 +54,35 @@ class Posterior:
             bound=np.empty(k),
             staleness=np.empty(k),
         )
-        kernels.forget(self.state)
+        self._core = kernels.Core(state)
+        self._core.forget()
+
+    @property
+    def core(self) -> kernels.Core:
+        """What the kernels take."""
+        return self._core
 
     @property
     def state(self) -> State:
-        """The arrays themselves, as the kernels take them."""
-        return self._state
+        """The arrays themselves, which are told first what large matrices have waiting."""
+        self._core.tell()
+        state: State = self._core.state
+        return state
 
     @property
     def prior_precision(self) -> float:
         """The precision of each coordinate before any reward."""
-        return self._prior_precision
+        return float(self._core.state.prior[0])
 
     @property
     def n_parameters(self) -> int:
         """How many parameters there are."""
-        return int(self.state.mean.shape[0])
+        return int(self._core.size)
 
     @property
     def dim(self) -> int:
         """The dimension of an observation, and of a parameter."""
-        return int(self.state.mean.shape[1])
+        return int(self._core.dim)
 
     @property
     def precision(self) -> Floats:
@@ -120,9 +127,8 @@ class Posterior:
         """The optimism and the dispersion v of each parameter under a rule."""
         if not isinstance(rule, kernels.Rule):
             raise InvalidValue(f"rule must be a Rule, got {shown(rule)}")
-        optimism, dispersion = np.empty((2, self.n_parameters))
-        kernels.explorations(self.state, rule.plain(), optimism, dispersion)
-        return optimism, dispersion
+        found: tuple[Floats, Floats] = kernels.Explorer(self._core, rule.plain()).explorations()
+        return found
 
     def scores(self, rule: kernels.Rule, owner: Ints, y: Floats) -> tuple[Floats, Floats]:
         """Location and scale of the score of each arm under a rule, as in `predict`."""
@@ -147,13 +153,10 @@ class Posterior:
             raise InvalidValue(
                 f"y must have shape (n, {self.dim}) or (n, {owner.size}, {self.dim}), got {y.shape}"
             )
-        mean = np.empty((len(y), owner.size))
-        width, covariance = np.empty_like(mean), self.covariance
-        for k, i in enumerate(owner):
-            rows = y if y.ndim == 2 else y[:, k]
-            mean[:, k] = rows @ self.state.mean[i]
-            width[:, k] = np.einsum("nd,nd->n", rows @ covariance[i], rows)
-        return mean, np.sqrt(np.maximum(width, 0.0))
+        rows = y.reshape(n, -1, self.dim)
+        mean, width = np.empty((2, n, owner.size))
+        self._core.predict(owner, rows, mean, width)
+        return mean, width
 
     def least_squares(self, steps: Floats) -> tuple[Floats, Floats]:
         """Return estimates of steps @ eta without the prior, which pulls them towards zero.
@@ -213,22 +216,8 @@ class Posterior:
 
     def learn_rows(self, owner: Ints, y: Floats, rewards: Floats) -> None:
         """Learn many rewards as `learn_many` does, of arrays that were checked."""
-        if owner.size <= 1:
-            kernels.absorb_many(self.state, owner, y, rewards)
-            return
-        order = np.argsort(owner, kind="stable")
-        first = np.flatnonzero(np.diff(owner[order], prepend=-1))
-        for rows in np.split(order, first[1:]):
-            i = int(owner[rows[0]])
-            if rows.size < self.dim:
-                kernels.absorb_many(self.state, owner[rows], y[rows], rewards[rows])
-            else:
-                seen, given = y[rows], rewards[rows]
-                self.state.precision[i] += np.triu(seen.T @ seen)
-                self.state.moment[i] += seen.T @ given
-                self.state.n[i] += rows.size
-                self.state.squares[i] += given @ given
-                kernels.settle(self.state, i)
+        often = np.bincount(owner, minlength=self.n_parameters) >= max(self.dim, 2)
+        self._core.learn(owner, y, rewards, often)
 
     def rows(self, owner: Ints) -> State:
         """Return a copy of the arrays of some parameters, to be put back by `put_back`."""
@@ -256,7 +245,7 @@ class Posterior:
             change = new[rows].T @ new[rows] - old[rows].T @ old[rows]
             self.state.precision[i] += np.triu(change)
             self.state.moment[i] += rewards[rows] @ (new[rows] - old[rows])
-            kernels.settle(self.state, int(i))
+            self._core.settle_sums(int(i))
 
     def merge(
         self, other: Posterior, *, base: Posterior | None = None, is_sure: bool = False
@@ -336,20 +325,20 @@ class Posterior:
     def refresh(self) -> None:
         """Compute covariance and mean anew from the sums, now rather than when next due."""
         for i in range(self.n_parameters):
-            kernels.refresh(self.state, i)
+            self._core.refresh(i)
 
     def extend(self, n: int) -> None:
         """Add n parameters of which nothing is known."""
         fresh = Posterior(n_parameters=n, dim=self.dim, prior_precision=self.prior_precision)
         pairs = zip(self.state, fresh.state, strict=True)
-        self._state = State(*(np.concatenate(pair) for pair in pairs))
+        self._core = kernels.Core(State(*(np.concatenate(pair) for pair in pairs)))
 
     def keep(self, parameters: Sequence[int]) -> None:
         """Keep only these parameters, in this order."""
         kept = self._owner(parameters)
         if kept.size == 0 or np.unique(kept).size < kept.size:
             raise InvalidValue("keep takes at least one parameter, and each of them once")
-        self._state = State(*(array[kept] for array in self.state))
+        self._core = kernels.Core(State(*(array[kept] for array in self.state)))
 
     def copy(self) -> Posterior:
         """Return an independent copy, to the bit."""
@@ -359,7 +348,7 @@ class Posterior:
     def of_state(cls, state: State) -> Posterior:
         """Return a posterior of these arrays, which become its own."""
         posterior = object.__new__(cls)
-        posterior._state, posterior._prior_precision = state, float(state.prior[0])
+        posterior._core = kernels.Core(state)
         return posterior
 
     __copy__ = copy
@@ -384,7 +373,7 @@ class Posterior:
     def _settle(self) -> None:
         """Compute all that follows from the sums."""
         for i in range(self.n_parameters):
-            kernels.settle(self.state, i)
+            self._core.settle_sums(i)
 
 
 def _restored(arrays: tuple[Floats, ...]) -> Posterior:

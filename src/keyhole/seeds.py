@@ -38,6 +38,16 @@ def child(parent: np.random.SeedSequence, key: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(parent.entropy, spawn_key=(*parent.spawn_key, key))
 
 
+def stream(seed: Seed) -> Bits:
+    """The state of a stream of its own, for kernels that draw by themselves."""
+    return stream_state(_words(root(seed)), 0)
+
+
+def _words(seed: np.random.SeedSequence) -> Bits:
+    words: Bits = seed.generate_state(3, np.uint64).astype(np.uint64)
+    return words
+
+
 class Stream:
     """A source of random numbers: a NumPy generator, with normals in bulk at thrice its speed.
 
@@ -104,8 +114,7 @@ class Streams:
     @cached_property
     def _words(self) -> Bits:
         """What all streams begin from: a seed sequence for each would cost as much as 50 rounds."""
-        words: Bits = self.seed.generate_state(3, np.uint64).astype(np.uint64)
-        return words
+        return _words(self.seed)
 
     def empty(self, name: str, shape: tuple[int, ...]) -> Floats:
         """Room for a block's large arrays, by name: new, or that of the last block in `memory`.

@@ -47,7 +47,7 @@ def _one(
     uniforms = source["coin"].random((horizon, 2))
     normals = source["audit"].standard_normal((horizon, world.dim))
     player = Player(policy, world, np.array([horizon]))
-    state, chosen = player.posterior.state, np.empty(1, np.int64)
+    chosen = np.empty(1, np.int64)
     parameters = player.posterior.n_parameters
     n = np.arange(horizon + 1)
     radii = promises.bound("confidence_radius", n=n, delta=promises.delta / parameters)
@@ -58,7 +58,8 @@ def _one(
     for t in range(horizon):
         now = slice(t, t + 1)
         block = kernels.Block(rounds.observations[now], rounds.rewards[now], z[now], uniforms[now])
-        kernels.play(state, player.rule, player.owner, block, True, chosen)
+        kernels.play(player.chooser, block, chosen)
+        state = player.posterior.state
         k = int(chosen[0])
         i = int(player.owner[k])
         miss, pulls = state.mean[i] - world.eta[k], int(state.n[i])
@@ -72,4 +73,4 @@ def _one(
             late[i] = pulls
     lengths = np.linalg.norm(rounds.observations, axis=2)
     largest = float(np.abs(rounds.observations).max())
-    return largest, float(lengths.max()), reach, sampled, late, state.n.copy()
+    return largest, float(lengths.max()), reach, sampled, late, player.posterior.state.n.copy()

@@ -34,7 +34,7 @@ class Arms:
             raise InvalidValue(f"every arm needs a name of its own, but {twice!r} comes twice")
         own = [0] * len(self.names) if shared else range(len(self.names))
         self.owner: Ints = np.array(own if owner is None else owner, dtype=np.int64)
-        self._parameters: dict[Arm, int] = dict(zip(self.names, self.owner.tolist(), strict=True))
+        self.parameters: dict[Arm, int] = dict(zip(self.names, self.owner.tolist(), strict=True))
 
     @property
     def n_parameters(self) -> int:
@@ -42,12 +42,12 @@ class Arms:
         return 1 if self.shared else len(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._parameters
+        return name in self.parameters
 
     def parameter(self, name: Arm) -> int:
         """The parameter that the arm of this name answers to."""
         try:
-            return self._parameters[name]
+            return self.parameters[name]
         except (KeyError, TypeError):
             known = ", ".join(map(repr, self.names[:10])) + (
                 ", ..." if len(self.names) > 10 else ""

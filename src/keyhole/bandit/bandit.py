@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from keyhole import checks, kernels, seeds
 from keyhole.bandit import labels, records, sharing, storage
 from keyhole.bandit.arms import MOST_ARMS, Arm, Arms
-from keyhole.bandit.decision import Decision
+from keyhole.bandit.decision import Chance, Decision
 from keyhole.bandit.decisions import Batch, Decisions
 from keyhole.bandit.features import CLIP, Effects, Features
 from keyhole.bandit.learned import Learned
@@ -24,19 +24,9 @@ from keyhole.bandit.once import Once
 from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue, KeyholeWarning, shown
 from keyhole.files import Path
-from keyhole.kernels import Floats, Ints, State
+from keyhole.kernels import Floats, Ints
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
-
-# A number of rewards that no arm has.
-NEVER = -1.0
-# As many normals cost as much to draw one way as the other.
-FEW = 64
-
-
-# The last decision, the state it was made in, how many rewards its arm had, and which of two rows
-# is that arm's P y: if they are as many when its reward comes, P y need not be computed again.
-Last: TypeAlias = tuple[Decision, State, float, int]
 
 
 class Bandit(sharing.Shared):
@@ -122,14 +112,13 @@ class Bandit(sharing.Shared):
             prior_precision=policy.prior_precision,
         )
         learned = Learned(known, features, posterior)
-        random = np.random.Generator(np.random.PCG64(seeds.root(seed)))
-        self._set(policy, learned, random, checks.flag("probabilities", probabilities))
+        self._set(policy, learned, seeds.stream(seed), checks.flag("probabilities", probabilities))
 
     def _set(
         self,
         policy: Policy,
         learned: Learned,
-        random: np.random.Generator,
+        random: kernels.Bits,
         probabilities: bool,
         lineage: Lineage | None = None,
         once: Once | None = None,
@@ -137,14 +126,14 @@ class Bandit(sharing.Shared):
     ) -> None:
         """Put a bandit together from its parts."""
         self._policy, self._rule = policy, policy.plain_rule()
-        self._learned, self._rng = learned, random
+        self._learned, self._random = learned, random
         self._probabilities, self._columns = probabilities, columns
         self._lineage = Lineage() if lineage is None else lineage
         self._once = Once() if once is None else once
-        self._uniforms = np.empty(2)
-        # Room for two P y, and which is whose.
-        self._products = np.empty((2, learned.features.width))
-        self._last: Last | None = None
+        # The compiled part for all arms, and the same if features are plain: then it is all that a
+        # decision takes. Both are gone as soon as anything but a plain decision or reward comes.
+        self._kept: kernels.Online | None = None
+        self._everyday: kernels.Online | None = None
         # What an interrupted call has left to do, or to undo; the next call begins with it.
         self._unfinished: Callable[[], None] | None = None
         self._share()
@@ -153,7 +142,8 @@ class Bandit(sharing.Shared):
         """Begin a run of its own, with random numbers of its own."""
         self._finish()
         self._lineage = Lineage(self._lineage.everything())
-        self._rng = np.random.Generator(np.random.PCG64())
+        self._random = seeds.stream(None)
+        self._kept = self._everyday = None
 
     # -- what it is -------------------------------------------------------------------------------
 
@@ -242,8 +232,11 @@ class Bandit(sharing.Shared):
             The arms available this time; rows of y are then theirs, in that order.
         """
         with self._lock:
-            if self._unfinished is not None:
-                self._finish()
+            if self._everyday is not None and among is None:
+                made: Decision | None = self._everyday.choose(y)
+                if made is not None:
+                    return made
+            self._finish()
             decision = self._choose(y, among)
         if self._learned.features.messages:
             self._warn()
@@ -253,58 +246,54 @@ class Bandit(sharing.Shared):
         learned = self._learned
         plain = learned.features.is_plain
         arms = learned.arms if among is None else learned.arms.among(among)
-        owner = arms.owner
         columns = self._columns if type(y) is np.ndarray else self._checked_columns(y)
-        rows = filled = design = self._observed(y, owner.size)
+        rows = filled = design = self._observed(y, arms.owner.size)
         rule, offset = self._rule, 0.0
         if not plain:
             learned.features.note_clipped(rows, columns)
             filled, design, rule = self._prepared(rows)
             offset = learned.features.offset
-        z = self._normals(owner.size)
-        self._rng.random(out=self._uniforms)
-        law, w, state = np.empty((3, owner.size)), self._products, learned.posterior.state
-        self._last = None  # its P y is about to be written over
-        place, kept, n = kernels.choose(
-            owner,
-            design,
-            z,
-            self._uniforms,
-            not self._probabilities,
-            law,
-            w,
-            *rule,
-            *state,
-        )
+        place, score, law, column = self._online(arms, rule).choose_rows(design)
         row = place if len(rows) > 1 else 0
         own = filled[row].copy() if len(rows) > 1 else filled[0]
-        lineage = self._lineage
-        lineage.decisions += 1
+        self._lineage.decisions += 1
         decision = Decision.made(
             arms.names[place],
-            float(law[2, place]) + offset,
+            score + offset,
             own,
-            (law[0], law[1], rule.epsilon, place) if self._probabilities else None,
-            (lineage.run, lineage.decisions),
+            None if law is None else Chance(law, column, rule.epsilon, arms.owner.size),
+            f"{self._lineage.run}-{self._lineage.decisions}",
             len(rows) == 1,
             *(() if plain else _missing_in(rows[row], own)),
         )
         self._columns = columns
-        if plain:
-            if kept >= 0:
-                self._last = (decision, state, n, kept)
-        else:
+        if not plain:
             self._see(rows)
         return decision
 
-    def _normals(self, n: int) -> Floats:
-        """Return standard normals; if many, by a stream that three of our own numbers begin."""
-        if n <= FEW:
-            return self._rng.standard_normal(n)
-        words: kernels.Bits = self._rng.bit_generator.random_raw(3)
-        z = np.empty(n)
-        kernels.fill_normals(kernels.stream_state(words, 0), z)
-        return z
+    def _online(self, arms: Arms, rule: kernels.Rule) -> kernels.Online:
+        """Return the compiled part for a rule among some arms; that for all arms is kept."""
+        learned, once = self._learned, self._once
+        is_usual = arms is learned.arms and rule is self._rule
+        kept = self._kept
+        if kept is not None and is_usual and kept.chooser.core is learned.posterior.core:
+            return kept
+        chooser = kernels.Chooser(learned.posterior.core, rule, arms.owner, self._probabilities)
+        online = kernels.Online(
+            chooser,
+            arms.names,
+            arms.parameters,
+            self._random,
+            self._lineage,
+            once.recent,
+            once.token,
+            Decision,
+            checks.LARGEST,
+        )
+        if is_usual:
+            self._kept = online
+            self._everyday = online if learned.features.is_plain else None
+        return online
 
     def choose_many(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decisions:
         """Choose an arm for each of n rounds from what is known now, by matrix products.
@@ -331,17 +320,20 @@ class Bandit(sharing.Shared):
             )
         features.note_clipped(rounds, columns)
         filled, design, rule = self._prepared(rounds)
-        location, scale = self._learned.posterior.scores(rule, owner, design)
-        z = self._normals(n * n_arms).reshape(n, n_arms)
-        places = np.empty(n, dtype=np.int64)
-        kernels.select_rows(location, scale, z, self._rng.random((n, 2)), rule.epsilon, places)
+        chooser = kernels.Chooser(self._learned.posterior.core, rule, owner, self._probabilities)
+        z, uniforms = np.empty((n, n_arms)), np.empty((n, 2))
+        kernels.fill_normals(self._random, z.reshape(-1))
+        kernels.fill_uniforms(self._random, uniforms.reshape(-1))
+        places, scores, location, scale = chooser.choose_rounds(
+            design.reshape(n, -1, features.width), z, uniforms
+        )
         chosen, lineage = (np.arange(n), places), self._lineage
         own, for_all = filled if filled.ndim == 2 else filled[chosen], filled.ndim == 2
         missing = np.isnan(rounds if for_all else rounds[chosen])
         lineage.decisions += 1
         batch = Batch(
             [arms.names[place] for place in places],
-            location[chosen] + scale[chosen] * z[chosen] + features.offset,
+            scores + features.offset,
             own,
             missing if missing.any() else None,
             (location, scale, rule.epsilon, places) if self._probabilities else None,
@@ -398,6 +390,10 @@ class Bandit(sharing.Shared):
             If its reward was learned: by this very object, or by one of the same id among the
             last 10,000 that were.
         """
+        if not again and type(reward) is float:
+            with self._lock:
+                if self._everyday is not None and self._everyday.learn(decision, reward):
+                    return
         if not isinstance(decision, Decision):
             raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
@@ -405,8 +401,7 @@ class Bandit(sharing.Shared):
             reward = checks.number("reward", float(reward) if yes_or_no else reward)
         checks.flag("again", again)
         with self._lock:
-            if self._unfinished is not None:
-                self._finish()
+            self._finish()
             self._learn(decision, reward, again)
         if self._learned.features.messages:
             self._warn()
@@ -426,19 +421,12 @@ class Bandit(sharing.Shared):
         if not again:
             self._once.check(decision)
         if features.is_plain:
-            state, last = learned.posterior.state, self._last
-            row, n = 0, NEVER
-            if last is not None and last[0] is decision and last[1] is state:
-                n, row = last[2], last[3]
-            self._last = None
+            n = learned.posterior.core.state.n
             # Ctrl-C may come between any two lines: the next call then does what is left.
             self._unfinished = partial(
-                self._note_learned,
-                decision,
-                partial(state.n.item, parameter),
-                state.n.item(parameter),
+                self._note_learned, decision, partial(n.item, parameter), n.item(parameter)
             )
-            kernels.learn(parameter, y, reward, self._products[row], n, *state)
+            learned.posterior.learn_rows(np.array([parameter]), y[None], np.array([reward]))
         else:
             rows = y[None]
             raw = decision.raw[None] if decision._predicted else rows
@@ -530,6 +518,7 @@ class Bandit(sharing.Shared):
         n_provisional = len(provisional)
 
         def undo() -> None:
+            self._kept = self._everyday = None
             posterior.put_back(owner, rows)
             learned.posterior, learned.features = posterior, features
             learned.waiting, learned.provisional = waiting, provisional[:n_provisional]
@@ -618,6 +607,7 @@ class Bandit(sharing.Shared):
         columns: tuple[str, ...] | None,
     ) -> None:
         """Know what a merge has put together."""
+        self._kept = self._everyday = None
         self._learned, self._once, self._columns = learned, once, columns
         self._lineage.pasts = pasts
 
@@ -673,6 +663,7 @@ class Bandit(sharing.Shared):
             Choose to the bit as the saved one would have, with its random stream. It is for one
             process that takes the place of another: two that resume one file choose alike. Ids of
             decisions are new ones in any case: those given out before a crash may still come back.
+            Another build of the kernels agrees to rounding only, and warns.
         seed : int, optional
             For a random stream that can be repeated.
         """
@@ -684,8 +675,17 @@ class Bandit(sharing.Shared):
         bandit = object.__new__(cls)
         header, arrays = storage.read(path)
         bandit._restore(records.parse(header, arrays, policy), resume)
+        build = header["written_by"]["build"]
+        if resume and build != kernels.BUILD:
+            warnings.warn(
+                f"{path} was written by the build {shown(build)} of the kernels, and this one is "
+                f"{kernels.BUILD!r}: choices will agree to rounding, not to the bit. The "
+                "environment variable KEYHOLE_BUILD names the build to use",
+                KeyholeWarning,
+                stacklevel=2,
+            )
         if not resume:
-            bandit._rng = np.random.Generator(np.random.PCG64(start))
+            bandit._random[:] = seeds.stream(start)
         return bandit
 
     def __getstate__(self) -> dict[str, Any]:
@@ -694,7 +694,7 @@ class Bandit(sharing.Shared):
             parts = records.Saved(
                 self._policy,
                 self._learned,
-                self._rng.bit_generator.state,
+                self._random.copy(),
                 self._probabilities,
                 self._lineage.everything(),
                 self._once,
@@ -707,13 +707,10 @@ class Bandit(sharing.Shared):
         self._restore(records.parse(header, arrays, state["policy"]), resume=False)
 
     def _restore(self, saved: records.Saved, resume: bool) -> None:
-        generator = np.random.PCG64()
-        if resume:
-            generator.state = saved.random
         self._set(
             saved.policy,
             saved.learned,
-            np.random.Generator(generator),
+            saved.random if resume else seeds.stream(None),
             saved.probabilities,
             Lineage(saved.pasts),
             saved.once,
@@ -727,6 +724,7 @@ class Bandit(sharing.Shared):
         """Hold the lock, after what an interrupted call has left; warn at the end."""
         with self._lock:
             self._finish()
+            self._kept = self._everyday = None
             yield
         self._warn(stacklevel=5)  # of whoever called the method that is at work
 
@@ -760,7 +758,7 @@ class Bandit(sharing.Shared):
                 f"y must have shape ({dim},), or ({n_arms}, {dim}) with a row for each of the "
                 f"{n_arms} arms, got {np.shape(y)}"
             )
-        if plain and not kernels.all_usable(rows, checks.LARGEST):
+        if plain and not checks.are_usable(rows):
             features.numbers(y)  # says which number it is, and where
         return rows
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
 from keyhole.bandit.arms import Arm, arm_name
-from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue, shown
-from keyhole.kernels import Floats
+from keyhole.kernels import Choice, Floats
 
-# Locations and scales of the candidates' scores, epsilon, and the chosen place. The integral is
-# done on the first read: a decision whose probability is never read does not pay for it.
-Chance: TypeAlias = tuple[Floats, Floats, float, int]
-# The run that made a decision and its number there; joined to a text on the first read.
-Number: TypeAlias = tuple[str, int]
+
+class Chance(NamedTuple):
+    """What the probability of a decision follows from, on its first read."""
+
+    law: Floats  # (3, n)  location and scale of each score that counts, and how many share them
+    column: int  # that of the chosen arm
+    epsilon: float
+    n_arms: int
+
 
 LONGEST_ID = 200
 
 
-class Decision:
+class Decision(Choice):
     """One choice: `arm`, its `probability`, its `score`, and the `observation` of that arm.
 
     It is all that `Bandit.learn` needs besides the reward, however much later and wherever that
@@ -56,17 +59,7 @@ class Decision:
     True
     """
 
-    __slots__ = (
-        "_arm",
-        "_chance",
-        "_has_missing",
-        "_id",
-        "_is_for_all",
-        "_learned_by",
-        "_observation",
-        "_predicted",
-        "_score",
-    )
+    __slots__ = ()
 
     def __init__(
         self,
@@ -78,28 +71,24 @@ class Decision:
         id: str | None = None,  # noqa: A002 - the field's word
         predicted: ArrayLike = (),
     ) -> None:
-        self._arm = arm_name(arm)
-        self._observation = checks.with_missing("observation", observation)
-        if self._observation.ndim != 1:
+        seen = checks.with_missing("observation", observation)
+        if seen.ndim != 1:
             raise InvalidValue(
                 f"a decision's observation is that of the chosen arm, one vector; "
-                f"got shape {self._observation.shape}"
+                f"got shape {seen.shape}"
             )
-        self._score = (
-            score if score is None else checks.number("score", score, least=-np.inf, most=np.inf)
-        )
-        self._chance: float | Chance | None = probability
+        if score is not None:
+            score = checks.number("score", score, least=-np.inf, most=np.inf)
         if probability is not None:
-            self._chance = checks.number("probability", probability, least=0.0, most=1.0)
+            probability = checks.number("probability", probability, least=0.0, most=1.0)
         if not (id is None or (isinstance(id, str) and 0 < len(id) <= LONGEST_ID)):
             raise InvalidValue(
                 f"id must be a text of 1 to {LONGEST_ID} characters, got {shown(id)}"
             )
-        self._id: str | Number | None = id
-        self._has_missing = bool(np.isnan(self._observation).any())
-        self._predicted = _places(predicted, self._observation.size)
-        self._is_for_all = False
-        self._learned_by: tuple[object, ...] = ()
+        self._set(arm_name(arm), score, seen, False)
+        self._id, self._probability = id, probability
+        self._has_missing = bool(np.isnan(seen).any())
+        self._predicted = _places(predicted, seen.size)
 
     @classmethod
     def made(
@@ -108,7 +97,7 @@ class Decision:
         score: float,
         observation: Floats,
         chance: Chance | None,
-        number: Number | str,
+        number: str,
         is_for_all: bool,
         predicted: tuple[int, ...] = (),
         has_missing: bool = False,
@@ -122,7 +111,7 @@ class Decision:
         chance
             What the probability is computed from on its first read.
         number
-            The id, or the run and the number of the decision there.
+            The id.
         is_for_all
             Whether the observation is that of all arms.
         predicted
@@ -130,21 +119,19 @@ class Decision:
         has_missing
             Whether some could not be.
         """
-        decision = object.__new__(cls)
-        decision._arm, decision._score = arm, score
-        decision._observation, decision._chance = observation, chance
-        decision._id, decision._is_for_all = number, is_for_all
+        decision = cls.__new__(cls)
+        decision._set(arm, score, observation, is_for_all)
+        decision._id = number
+        if chance is not None:
+            decision._law, decision._column, decision._epsilon, decision._n_arms = chance
         decision._predicted, decision._has_missing = predicted, has_missing
-        decision._learned_by = ()
         return decision
 
     @property
     def id(self) -> str | None:
         """What tells this decision from all others; None if it was made by hand without one."""
-        if isinstance(self._id, tuple):
-            run, number = self._id
-            self._id = f"{run}-{number}"
-        return self._id
+        name: str | None = self.name()
+        return name
 
     @property
     def arm(self) -> Arm:
@@ -159,10 +146,10 @@ class Decision:
     @property
     def probability(self) -> float | None:
         """The exact probability with which the arm was chosen; None if it was not kept."""
-        if isinstance(self._chance, tuple):
-            location, scale, epsilon, place = self._chance
-            self._chance = float(choice_probabilities(location, scale, epsilon=epsilon)[place])
-        return self._chance
+        if self._probability is None and self._law is not None:
+            self._probability = self.chance()
+        probability: float | None = self._probability
+        return probability
 
     @property
     def observation(self) -> Floats:
@@ -225,14 +212,12 @@ class Decision:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists; `predicted` is there if there are any."""
-        record = {
-            "id": self.id,
-            "arm": self.arm,
-            "probability": self.probability,
-            "score": self.score,
-            "observation": [None if x != x else x for x in self._observation.tolist()],
+        record = self._but_probability()
+        ordered = {
+            name: self.probability if name == "probability" else record[name]
+            for name in ("id", "arm", "probability", "score", "observation")
         }
-        return {**record, "predicted": list(self._predicted)} if self._predicted else record
+        return {**ordered, "predicted": record["predicted"]} if self._predicted else ordered
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Decision:
@@ -248,7 +233,24 @@ class Decision:
         return cls(**{name: record[name] for name in known if name in record})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Decision) and self.to_dict() == other.to_dict()
+        if self is other or not isinstance(other, Decision):
+            return self is other
+        if self._but_probability() != other._but_probability():
+            return False
+        if self._probability is None and other._probability is None:
+            # Not read yet, and no reason to: they are alike if what they follow from is.
+            return np.array_equal(self._law, other._law) and self._column == other._column
+        return self.probability == other.probability
+
+    def _but_probability(self) -> dict[str, Any]:
+        """Return the record without the probability, which has to be integrated."""
+        return {
+            "id": self.id,
+            "arm": self.arm,
+            "score": self.score,
+            "observation": [None if x != x else x for x in self._observation.tolist()],
+            "predicted": list(self._predicted),
+        }
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -263,7 +265,12 @@ class Decision:
         return Decision.from_dict, (self.to_dict(),)
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
+        # A probability that nobody has read is not integrated to be shown.
+        record = {**self._but_probability(), "probability": self._probability}
+        shown_fields = ("id", "arm", "probability", "score", "observation", "predicted")
+        left_out = () if self._law is None or self._probability is not None else ("probability",)
+        left_out += () if self._predicted else ("predicted",)
+        fields = ", ".join(f"{k}={record[k]!r}" for k in shown_fields if k not in left_out)
         return f"Decision({fields})"
 
 

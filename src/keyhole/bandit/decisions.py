@@ -106,7 +106,8 @@ class Decisions(Sequence[Decision]):
         if self._batch.law is None:
             return None
         location, scale, epsilon, places = self._batch.law
-        return location[i].copy(), scale[i].copy(), epsilon, int(places[i])
+        law = np.array([location[i], scale[i], np.ones_like(scale[i])])
+        return Chance(law, int(places[i]), epsilon, law.shape[1])
 
     def __copy__(self) -> Decisions:
         return self

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from keyhole.errors import InvalidValue
+from keyhole.kernels import Tally
 
 Additions: TypeAlias = dict[str, int]
 
@@ -27,13 +28,12 @@ class Past(NamedTuple):
 NOTHING = Past(0, 0)
 
 
-class Lineage:
+class Lineage(Tally):
     """The runs that a bandit goes back to, and its own."""
 
     def __init__(self, pasts: Mapping[str, Past] | None = None) -> None:
+        super().__init__(secrets.token_hex(8))
         self.pasts = {} if pasts is None else dict(pasts)
-        self.run = secrets.token_hex(8)
-        self.decisions, self.additions = NOTHING
 
     def everything(self) -> dict[str, Past]:
         """Return how far every run had got, this one included, without those that did nothing."""

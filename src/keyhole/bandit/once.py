@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from keyhole.bandit.decisions import Decisions
-from keyhole.bandit.recent import REMEMBERED, RecentIds
+from keyhole.kernels.recent import REMEMBERED, RecentIds
 from keyhole.errors import AlreadyLearned
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ class Once:
         # Of which batches some decisions were learned one by one.
         self.parted = RecentIds(filter(None, map(_batch_of, listed)))
         # What a decision remembers of this bandit.
-        self._token = object()
+        self.token = object()
 
     def check(self, decision: Decision) -> None:
         """Raise `AlreadyLearned` if this decision was."""
         key = decision.id
         known = key is not None and (key in self.recent or _batch_of(key) in self.recent)
-        if known or self._token in decision._learned_by:
+        if known or self.token in decision._learned_by:
             raise AlreadyLearned(
                 f"the reward of decision {key or decision.arm!r} was learned already; again=True "
                 f"learns one more (the last {REMEMBERED:,} ids are remembered)"
@@ -45,7 +45,7 @@ class Once:
     def check_many(self, decisions: Decisions | list[Decision]) -> None:
         """Raise `AlreadyLearned` if one of these was, or comes twice."""
         if isinstance(decisions, Decisions):
-            if self._token in decisions._learned_by or decisions.id in self.recent:
+            if self.token in decisions._learned_by or decisions.id in self.recent:
                 raise AlreadyLearned(
                     f"the rewards of batch {decisions.id!r} were learned already; again=True "
                     "learns them once more"
@@ -67,8 +67,8 @@ class Once:
 
     def add(self, decision: Decision) -> None:
         """Remember that this decision was learned."""
-        if self._token not in decision._learned_by:
-            decision._learned_by = (*decision._learned_by, self._token)
+        if self.token not in decision._learned_by:
+            decision._learned_by = (*decision._learned_by, self.token)
         key = decision.id
         if key is not None:
             self.recent.add(key)
@@ -78,7 +78,7 @@ class Once:
     def add_many(self, decisions: Decisions | list[Decision]) -> None:
         """Remember that these were learned."""
         if isinstance(decisions, Decisions):
-            decisions._learned_by = (*decisions._learned_by, self._token)
+            decisions._learned_by = (*decisions._learned_by, self.token)
             self.recent.add(decisions.id)
             return
         for decision in decisions:
@@ -87,7 +87,7 @@ class Once:
     def merged(self, other: Once) -> Once:
         """Return a copy that remembers what another bandit has learned as well."""
         twin = Once()
-        twin._token = self._token
+        twin.token = self.token
         twin.recent, twin.parted = self.recent.copy(), self.parted.copy()
         twin.recent.merge(other.recent)
         twin.parted.merge(other.parted)

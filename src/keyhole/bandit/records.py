@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from keyhole.bandit.lineage import Past
 from keyhole.bandit.once import Once
 from keyhole.bandit.units import SAMPLE, Sample, Units
 from keyhole.errors import FileError, InvalidValue, shown
-from keyhole.kernels import Floats, State
+from keyhole.kernels import Bits, Floats, State
 from keyhole.moments import Moments
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
@@ -44,7 +44,7 @@ class Saved(NamedTuple):
 
     policy: Policy
     learned: Learned
-    random: Any
+    random: Bits  # the state of its stream
     probabilities: bool
     pasts: dict[str, Past]
     once: Once
@@ -64,7 +64,7 @@ def recorded(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "features": features.options,
         "zero": features.zero,
         "probabilities": saved.probabilities,
-        "random": saved.random,
+        "random": saved.random.tolist(),
         "lineage": saved.pasts,
         "learned_ids": saved.once.recent.listed(),
         "columns": None if saved.columns is None else list(saved.columns),
@@ -168,12 +168,13 @@ def _policy(record: Mapping[str, Any], given: Policy | None) -> Policy:
     return kind(**record["settings"])
 
 
-def _random(state: dict[str, Any]) -> dict[str, Any]:
-    try:
-        np.random.PCG64().state = cast(Any, state)
-    except (ValueError, OverflowError) as reason:
-        raise FileError(f"the saved random stream cannot be resumed: {reason}") from None
-    return state
+def _random(words: Any) -> Bits:
+    is_state = isinstance(words, list) and len(words) == 4
+    if not is_state or any(type(word) is not int or not 0 <= word < 2**64 for word in words):
+        raise FileError(
+            f"the saved random stream must be four whole numbers below 2**64, got {shown(words)}"
+        )
+    return np.array(words, dtype=np.uint64)
 
 
 def _pasts(record: Mapping[str, Any]) -> dict[str, Past]:

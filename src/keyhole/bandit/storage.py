@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import FileError
+from keyhole import __version__, kernels
+from keyhole.errors import FileError, shown
 from keyhole.files import Path, read_arrays, write_arrays
 
 FORMAT = "keyhole.bandit"
-VERSION = 4
+VERSION = 5
 
 
 def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write all of it, or leave what was there."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, **header})
+    written_by = {"keyhole": __version__, "build": kernels.BUILD}
+    text = json.dumps({"format": FORMAT, "version": VERSION, "written_by": written_by, **header})
     write_arrays(path, {"header": np.array(text), **arrays})
 
 
@@ -31,7 +33,15 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
             f"{path} has format version {header.get('version')!r}, and this Keyhole reads version "
             f"{VERSION} only: load a newer file with a newer Keyhole"
         )
+    _check_writer(path, header.get("written_by"))
     return header, arrays
+
+
+def _check_writer(path: Path, given: Any) -> None:
+    """Check who wrote a file; any version and any build of the kernels will do."""
+    names = ("keyhole", "build")
+    if not isinstance(given, dict) or not all(isinstance(given.get(name), str) for name in names):
+        raise FileError(f"{path} must say in written_by what wrote it, got {shown(given)}")
 
 
 def _header(path: Path, text: NDArray[Any] | None) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import typer
 
 from keyhole.cli import audit, data, reproduce, simulate, theory
-from keyhole.cli.console import telling_of_compiling
 
 app = typer.Typer(
     name="keyhole",
@@ -16,10 +15,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("reproduce", epilog=reproduce.EXAMPLES)(telling_of_compiling(reproduce.reproduce))
-app.command("simulate", epilog=simulate.EXAMPLES)(telling_of_compiling(simulate.simulate))
-app.command("theory", epilog=theory.EXAMPLES)(telling_of_compiling(theory.theory))
-app.command("audit", epilog=audit.EXAMPLES)(telling_of_compiling(audit.audit))
+app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.add_typer(data.app, name="data")
 
 

@@ -70,18 +70,3 @@ def clean(command: Callable[Given, Result]) -> Callable[Given, Result]:
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
-
-
-def telling_of_compiling(command: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The command, with a line when it has to compile kernels: nothing moves for up to a minute."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-        from keyhole.kernels import jit
-
-        with jit.telling_of_compiling(
-            lambda: err().print("compiling once for this machine: up to a minute or two")
-        ):
-            return command(*args, **kwargs)
-
-    return wrapped

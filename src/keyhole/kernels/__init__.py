@@ -2,48 +2,54 @@
 
 Those that make such numbers are here too, and handed the state of a stream.
 
-The only place where numba is used. Callers use the names below; the rest is their machinery.
+The only place where Cython is used. Callers use the names below; the rest is their machinery.
 """
 
-from keyhole.kernels.choosing import select_rows
+from keyhole.kernels import builds, rebuilding
+
+BUILD = builds.take()
+if BUILD != builds.UNCOMPILED:
+    # The compiled files go before the Python files that they were compiled from.
+    __path__.insert(0, str(rebuilding.COMPILED / BUILD))
+
+# ruff: noqa: E402 - that has to come first
+from keyhole.kernels.choosing import Chooser
+from keyhole.kernels.core import Core
 from keyhole.kernels.drawing import NormalLaw, draw_rounds
-from keyhole.kernels.exploring import explorations
+from keyhole.kernels.exploring import Explorer
 from keyhole.kernels.gaps import add_rows, fill_rounds, fill_rows, sample_rows
-from keyhole.kernels.learning import absorb_many, forget, refresh, settle
 from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
-from keyhole.kernels.online import all_finite, all_usable, choose, learn
+from keyhole.kernels.online import Choice, Online, Tally
 from keyhole.kernels.playing import Block, Record, Truth, play, trial
-from keyhole.kernels.probability import winning_rows
+from keyhole.kernels.probability import chance_of, winning_rows
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 __all__ = [
+    "BUILD",
     "Bits",
     "Block",
+    "Choice",
+    "Chooser",
+    "Core",
+    "Explorer",
     "Floats",
     "Ints",
     "NormalLaw",
+    "Online",
     "Record",
     "Rule",
     "State",
+    "Tally",
     "Truth",
-    "absorb_many",
     "add_rows",
-    "all_finite",
-    "all_usable",
-    "choose",
+    "chance_of",
     "draw_rounds",
-    "explorations",
     "fill_normals",
     "fill_rounds",
     "fill_rows",
     "fill_uniforms",
-    "forget",
-    "learn",
     "play",
-    "refresh",
     "sample_rows",
-    "select_rows",
-    "settle",
     "stream_state",
     "trial",
     "winning_rows",

@@ -2,113 +2,371 @@
 
 An arm's score is y'mean + width (optimism + dispersion z) with width^2 = y'Py, which is in
 distribution what the paper's Algorithms 1 and 2 get by drawing a d-dimensional sample (eq:sample).
-An arm whose score cannot reach the best one needs no width, and goes without one if it may.
+Since P only ever shrinks, width <= |y| sqrt(bound): an arm whose score cannot reach the best one
+even at that width needs no y'Py, and goes without one if it may.
 """
 
+from __future__ import annotations
+
+import cython
 import numpy as np
+from cython.cimports.libc.math import sqrt
 
-from keyhole.kernels.algebra import dot
-from keyhole.kernels.deferring import Late, multiply_now
-from keyhole.kernels.exploring import exploration, pooled_variance
-from keyhole.kernels.jit import kernel, part
-from keyhole.kernels.surveying import MANY, glance, predict, survey
-from keyhole.kernels.types import Floats, Ints, Rule, State
+from keyhole.kernels.types import Floats, Ints, Rule
+
+if cython.compiled:
+    from cython.cimports.keyhole.kernels.core import Core
+    from cython.cimports.keyhole.kernels.exploring import Explorer
+else:
+    from keyhole.kernels.core import Core
+    from keyhole.kernels.exploring import Explorer
+
+# Far above the rounding of any quadratic form, far below what pruning would notice.
+SLACK = cython.declare(cython.double, 1.0 + 1e-6)
+INFINITY = cython.declare(cython.double, float("inf"))
+# Beyond this many standard deviations a normal holds less than 1e-20.
+REACH = cython.declare(cython.double, 9.5)
+# Scales of arms that were not looked at: their law is that of every arm without rewards, or does
+# not matter, because they cannot win.
+ALIKE = cython.declare(cython.double, -1.0)
+HOPELESS = cython.declare(cython.double, -2.0)
 
 
-@part
-def pick(share: float, n: int) -> int:
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def pick(share: cython.double, n: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """One of n, uniformly, from a uniform number."""
-    return min(int(share * n), n - 1)
+    return min(cython.cast(cython.Py_ssize_t, share * n), n - 1)
 
 
-@part
-def one_of_best(score: Floats, best: float, tie: float) -> int:
-    """The place of the best score; among several, one uniformly by the uniform number `tie`."""
-    ties = 0
-    for k in range(score.size):
-        ties += score[k] == best
-    left = pick(tie, ties)
-    for k in range(score.size):
-        if score[k] == best:
-            if left == 0:
-                return k
-            left -= 1
-    return -1
+@cython.final
+@cython.cclass
+class Chooser:
+    """A rule among arms, and the room that a choice needs. It is for one thread at a time.
 
-
-@part
-def select(
-    state: State,
-    rule: Rule,
-    owner: Ints,
-    y: Floats,
-    z: Floats,
-    coin: float,
-    tie: float,
-    greedy: bool,
-    prune: bool,
-    law: Floats,
-    w: Floats,
-    late: Late | None,
-) -> tuple[int, int]:
-    """The place of the chosen arm among the candidates, whose parameters are `owner`.
-
-    y has one row for all candidates or a row each. greedy: for this once, whatever the rule.
-    Of `law`, (3, n), the rows become locations, scales and scores; with pruning, only those of the
-    candidates that were looked at. w: (2, d) is scratch space; the second number says which row of
-    it is the chosen arm's P y, or is -1. late: what the matrices have yet to be told.
+    Parameters
+    ----------
+    core : Core
+        What is known of the parameters.
+    rule : Rule
+        How arms are scored.
+    owner : ndarray of int of shape (n_arms,)
+        The parameter of each arm.
+    keeps : bool
+        Keep the law of all scores that count, from which probabilities follow.
     """
-    location, scale, score = law[0], law[1], law[2]
-    explores = coin < rule.epsilon
-    pooled = pooled_variance(state) if rule.learned else 0.0
-    hopes = rule.optimism > 0.0 or rule.radius > 0.0
-    uncertain = not greedy and (rule.learned or rule.dispersion > 0.0 or hopes)
-    # A candidate that promises much goes first: its score rules out most of the others. Whoever is
-    # picked without regard to scores still has one: then nobody is ruled out.
-    prunes, leader = prune and not explores, -1
-    if prunes and uncertain and y.shape[0] == 1 and owner.size > MANY:
-        leader = glance(state, rule, owner, y[0], z, greedy, pooled, law, w[0], late)
-    if leader < 0:
-        predict(state, owner, y, location)
-        if prunes:
-            leader = survey(state, rule, owner, y, z, greedy, pooled, law)
-        else:
-            leader = 0
-            score[:] = np.inf
-    best, winner, tied, kept = -np.inf, leader, False, -1
-    for step in range(-1, owner.size):
-        k = leader if step < 0 else step
-        if score[k] < best or step == leader:
-            continue
-        width, row, free = 0.0, min(k, y.shape[0] - 1), 1 if kept == 0 else 0
-        if uncertain:
-            multiply_now(state, late, owner[k], y[row], w[free])
-            width = np.sqrt(max(dot(y[row], w[free]), 0.0))
-        optimism, dispersion = exploration(state, rule, owner[k], greedy, pooled)
-        score[k] = location[k] + width * (optimism + dispersion * z[k])
-        location[k] += width * optimism
-        scale[k] = width * dispersion
-        if score[k] >= best:
-            tied = score[k] == best
-            best, winner = score[k], k
-            kept = free if uncertain else -1
 
-    chosen = winner
-    if explores:
-        chosen = pick(coin / rule.epsilon, owner.size)
-    elif tied:
-        chosen = one_of_best(score, best, tie)
-    return chosen, kept if chosen == winner else -1
+    def __init__(self, core: Core, rule: Rule, owner: Ints, keeps: bool) -> None:
+        self.core, self.explorer = core, Explorer(core, rule)
+        self.owner, self.n_arms, self.keeps = owner, owner.size, keeps
+        self.location, self.scale, self.score = np.empty((3, owner.size))
+        self.law = np.ones((3, owner.size if keeps else 0))
+        self.columns = self.law
+        self.slot, self.value, self.n_columns, self.column, self.alike = -1, 0.0, 0, 0, -1
 
+    def choose_rounds(
+        self, y: Floats, z: Floats, uniforms: Floats
+    ) -> tuple[Ints, Floats, Floats, Floats]:
+        """Choose in each of T rounds from what is known now.
 
-@kernel
-def select_rows(
-    location: Floats, scale: Floats, z: Floats, uniforms: Floats, epsilon: float, chosen: Ints
-) -> None:
-    """The chosen place in each row, from how the scores are distributed and the numbers drawn."""
-    for t in range(location.shape[0]):
-        if uniforms[t, 0] < epsilon:
-            chosen[t] = pick(uniforms[t, 0] / epsilon, location.shape[1])
-        else:
-            score = location[t] + scale[t] * z[t]
-            chosen[t] = one_of_best(score, score.max(), uniforms[t, 1])
+        Parameters
+        ----------
+        y : ndarray of shape (T, 1, d) or (T, n_arms, d)
+            One observation for all arms of a round, or one for each.
+        z : ndarray of shape (T, n_arms)
+            Standard normals.
+        uniforms : ndarray of shape (T, 2)
+            Uniform numbers.
+
+        Returns
+        -------
+        chosen, scores : ndarray of shape (T,)
+            The chosen places, and the scores there.
+        location, scale : ndarray of shape (T, n_arms)
+            How the scores are distributed; (0, n_arms) if that is not kept. A score that cannot
+            win is given as one that is certain, and below the others.
+        """
+        rounds, rows, dim = y.shape
+        kept = rounds if self.keeps else 0
+        chosen, scores = np.empty(rounds, np.int64), np.empty(rounds)
+        location, scale = np.empty((2, kept, self.n_arms))
+        rows_of_y: cython.double[::1] = y.reshape(-1)
+        normals: cython.double[::1] = z.reshape(-1)
+        numbers: cython.double[:, ::1] = uniforms
+        places: cython.longlong[::1] = chosen
+        values: cython.double[::1] = scores
+        locations: cython.double[:, ::1] = location
+        scales: cython.double[:, ::1] = scale
+        size: cython.Py_ssize_t = rows * dim
+        stride: cython.Py_ssize_t = dim if rows > 1 else 0
+        n_rounds: cython.Py_ssize_t = rounds
+        with cython.nogil:
+            for t in range(n_rounds):
+                places[t] = self.choose(
+                    rows_of_y,
+                    t * size,
+                    stride,
+                    normals,
+                    t * self.n_arms,
+                    numbers[t, 0],
+                    numbers[t, 1],
+                )
+                values[t] = self.value
+                for k in range(self.n_arms if self.keeps else 0):
+                    locations[t, k] = self.location[k]
+                    scales[t, k] = max(self.scale[k], 0.0)
+                    if self.scale[k] == ALIKE:
+                        locations[t, k] = self.columns[0, self.alike]
+                        scales[t, k] = self.columns[1, self.alike]
+        return chosen, scores, location, scale
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def choose(
+        self,
+        y: cython.double[::1],
+        at: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        z: cython.double[::1],
+        zat: cython.Py_ssize_t,
+        coin: cython.double,
+        tie: cython.double,
+    ) -> cython.Py_ssize_t:
+        """The place of the chosen arm.
+
+        Observations are at `at` in y, a `stride` apart, or 0 if it is one for all arms; normals
+        are at `zat` in z. `coin` and `tie` are uniform numbers.
+        """
+        self.explorer.look()
+        # A candidate that promises much goes first: its score rules out most of the others.
+        leader: cython.Py_ssize_t = self.survey(y, at, stride, z, zat)
+        picked: cython.Py_ssize_t = -1
+        if coin < self.explorer.epsilon:
+            picked = pick(coin / self.explorer.epsilon, self.n_arms)
+        winner: cython.Py_ssize_t = leader
+        tied: cython.bint = False
+        best: cython.double = -INFINITY
+        floor: cython.double = -INFINITY  # below it, no score wins
+        alike: cython.double = -1.0  # the width of every arm without rewards, once it is known
+        width: cython.double
+        optimism: cython.double = self.explorer.optimism
+        dispersion: cython.double = self.explorer.dispersion
+        self.slot = -1
+        for step in range(-1, self.n_arms):
+            k: cython.Py_ssize_t = leader if step < 0 else step
+            if step == leader:
+                continue
+            i: cython.Py_ssize_t = self.owner[k]
+            fresh: cython.bint = stride == 0 and self.core.n[i] == 0.0
+            if self.score[k] < best and k != picked:
+                if not self.keeps:
+                    continue
+                if fresh and alike >= 0.0:
+                    self.scale[k] = ALIKE
+                    continue
+            if self.explorer.learned or self.explorer.radius > 0.0:
+                optimism, dispersion = self.explorer.optimism_of(i), self.explorer.dispersion_of(i)
+            if self.explorer.greedy:
+                optimism = dispersion = 0.0
+            if self.score[k] < best and k != picked:
+                most: cython.double = self.location[k] + self.scale[k] * (
+                    optimism + REACH * dispersion
+                )
+                if most < floor:
+                    self.scale[k] = HOPELESS
+                    continue
+            slot: cython.Py_ssize_t = 1 if self.slot == 0 else 0
+            width = 0.0
+            if fresh and alike >= 0.0:
+                slot, width = -1, alike
+            elif self.explorer.uncertain:
+                width = sqrt(self.core.weigh(i, y, at + k * stride, slot))
+                alike = width if fresh else alike
+            score: cython.double = self.location[k] + width * (optimism + dispersion * z[zat + k])
+            self.location[k] += width * optimism
+            self.scale[k] = width * dispersion
+            self.score[k] = score
+            floor = max(floor, self.location[k] - REACH * self.scale[k])
+            if score >= best:
+                tied = score == best
+                best, winner = score, k
+                self.slot = slot if self.explorer.uncertain else -1
+
+        chosen: cython.Py_ssize_t = winner
+        if picked >= 0:
+            chosen = picked
+        elif tied:
+            chosen = self.one_of_best(best, tie)
+        if chosen != winner:
+            self.slot = -1
+        self.value = self.score[chosen]
+        if self.keeps:
+            self.keep_law(chosen, stride)
+        return chosen
+
+    # -- before any quadratic form ----------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def survey(
+        self,
+        y: cython.double[::1],
+        at: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        z: cython.double[::1],
+        zat: cython.Py_ssize_t,
+    ) -> cython.Py_ssize_t:
+        """Find the most that each score can be; return the place of the one with most.
+
+        Locations become y'mean, scales the most that widths can be, scores the most they can be.
+        """
+        optimism: cython.double = self.explorer.optimism
+        dispersion: cython.double = self.explorer.dispersion
+        self.predict(y, at, stride)
+        # Plain loops over arrays, one thing at a time, become vector instructions: with many arms
+        # they count. Those that go by owner do not: roots are left to others.
+        for k in range(self.n_arms):
+            self.scale[k] *= self.core.bound[self.owner[k]]
+        for k in range(self.n_arms):
+            self.scale[k] = SLACK * sqrt(self.scale[k])
+        if self.explorer.greedy:
+            optimism = dispersion = 0.0
+        elif self.explorer.learned or self.explorer.radius > 0.0:
+            for k in range(self.n_arms):
+                i: cython.Py_ssize_t = self.owner[k]
+                optimism, dispersion = self.explorer.optimism_of(i), self.explorer.dispersion_of(i)
+                # One product and one sum, as in a score: rounding keeps a bound a bound.
+                self.score[k] = self.location[k] + self.scale[k] * max(
+                    optimism + dispersion * z[zat + k], 0.0
+                )
+            return self.place_of_most()
+        for k in range(self.n_arms):
+            self.score[k] = self.location[k] + self.scale[k] * max(
+                optimism + dispersion * z[zat + k], 0.0
+            )
+        return self.place_of_most()
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def predict(
+        self, y: cython.double[::1], at: cython.Py_ssize_t, stride: cython.Py_ssize_t
+    ) -> cython.void:
+        """Put y'mean into locations, and |y|^2 into scales.
+
+        Of arms that share an observation four go at a time, of which the last may overlap with
+        those before: every one is rounded in the same way, and equal means give equal numbers. The
+        mean of an arm without rewards is zero, and need not be read.
+        """
+        dim: cython.Py_ssize_t = self.core.dim
+        last: cython.Py_ssize_t = self.n_arms - 1
+        squared: cython.double = 0.0
+        if stride > 0:
+            for k in range(self.n_arms):
+                place: cython.Py_ssize_t = at + k * stride
+                i: cython.Py_ssize_t = self.owner[k]
+                mean: cython.double = 0.0
+                squared = 0.0
+                for j in range(dim):
+                    mean += y[place + j] * self.core.mean[i, j]
+                    squared += y[place + j] * y[place + j]
+                self.location[k], self.scale[k] = mean, squared
+            return
+        for j in range(dim):
+            squared += y[at + j] * y[at + j]
+        for k in range(self.n_arms):
+            self.scale[k] = squared
+        for start in range(0, self.n_arms, 4):
+            k0: cython.Py_ssize_t = max(min(start, last - 3), 0)
+            k1: cython.Py_ssize_t = min(k0 + 1, last)
+            k2: cython.Py_ssize_t = min(k0 + 2, last)
+            k3: cython.Py_ssize_t = min(k0 + 3, last)
+            i0: cython.Py_ssize_t = self.owner[k0]
+            i1: cython.Py_ssize_t = self.owner[k1]
+            i2: cython.Py_ssize_t = self.owner[k2]
+            i3: cython.Py_ssize_t = self.owner[k3]
+            a: cython.double = 0.0
+            b: cython.double = 0.0
+            c: cython.double = 0.0
+            d: cython.double = 0.0
+            if self.core.n[i0] + self.core.n[i1] + self.core.n[i2] + self.core.n[i3] > 0.0:
+                for j in range(dim):
+                    now: cython.double = y[at + j]
+                    a += self.core.mean[i0, j] * now
+                    b += self.core.mean[i1, j] * now
+                    c += self.core.mean[i2, j] * now
+                    d += self.core.mean[i3, j] * now
+            self.location[k0], self.location[k1] = a, b
+            self.location[k2], self.location[k3] = c, d
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def place_of_most(self) -> cython.Py_ssize_t:
+        """The first place of the largest score. Four are compared at a time."""
+        a: cython.double = self.score[0]
+        b: cython.double = a
+        c: cython.double = a
+        d: cython.double = a
+        whole: cython.Py_ssize_t = self.n_arms - self.n_arms % 4
+        place: cython.Py_ssize_t = 0
+        for k in range(0, whole, 4):
+            a = self.score[k] if self.score[k] > a else a
+            b = self.score[k + 1] if self.score[k + 1] > b else b
+            c = self.score[k + 2] if self.score[k + 2] > c else c
+            d = self.score[k + 3] if self.score[k + 3] > d else d
+        for k in range(whole, self.n_arms):
+            a = self.score[k] if self.score[k] > a else a
+        a = max(max(a, b), max(c, d))
+        while self.score[place] < a:
+            place += 1
+        return place
+
+    # -- after all scores -------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def one_of_best(self, best: cython.double, tie: cython.double) -> cython.Py_ssize_t:
+        """The place of the best score; among several, one uniformly by the uniform number `tie`."""
+        ties: cython.Py_ssize_t = 0
+        for k in range(self.n_arms):
+            ties += self.score[k] == best
+        left: cython.Py_ssize_t = pick(tie, ties)
+        for k in range(self.n_arms):
+            if self.score[k] == best:
+                if left == 0:
+                    return k
+                left -= 1
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def keep_law(self, chosen: cython.Py_ssize_t, stride: cython.Py_ssize_t) -> cython.void:
+        """Write down location and scale of each score that counts, and how many share them."""
+        n: cython.Py_ssize_t = 0
+        self.alike = -1
+        others: cython.Py_ssize_t = 0  # of which so many were not looked at
+        for k in range(self.n_arms):
+            if self.scale[k] < 0.0:
+                others += self.scale[k] == ALIKE
+                continue
+            column: cython.Py_ssize_t = n
+            if stride == 0 and self.core.n[self.owner[k]] == 0.0:
+                self.alike = n if self.alike < 0 else self.alike
+                column = self.alike
+            if column == n:
+                self.columns[0, n], self.columns[1, n] = self.location[k], self.scale[k]
+                self.columns[2, n] = 0.0
+                n += 1
+            self.columns[2, column] += 1.0
+            if k == chosen:
+                self.column = column
+        if others > 0:
+            self.columns[2, self.alike] += others
+        self.n_columns = n

@@ -1,11 +1,9 @@
 """The three decorators of every kernel, which hold every compile option."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import numba
-from numba.core import event
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,28 +58,3 @@ def part(function: Callable[P, R]) -> Callable[P, R]:
     A call would hand over every array as a dozen numbers, which costs as much as a short loop.
     """
     return compiled(function, inline=True, counts=False)
-
-
-class _Once(event.Listener):
-    """Calls a function at the first event that begins."""
-
-    def __init__(self, say: Callable[[], None]) -> None:
-        self.say, self.said = say, False
-
-    def on_start(self, _: Any) -> None:
-        if not self.said:
-            self.said = True
-            self.say()
-
-    def on_end(self, _: Any) -> None:
-        pass
-
-
-@contextmanager
-def telling_of_compiling(say: Callable[[], None]) -> Iterator[None]:
-    """Call `say` when a kernel is compiled for the first time inside this block.
-
-    Kernels that are loaded from the cache on disk do not count.
-    """
-    with event.install_listener("numba:compile", _Once(say)):
-        yield

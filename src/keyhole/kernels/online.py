@@ -1,70 +1,213 @@
 """Single decisions and rewards, with as little as can be between Python and the work.
 
-A named tuple as an argument costs a compiled function 2 microseconds a call and its members one by
-one a third of that, so these take `*rule, *state` and put the tuples together inside.
+What a bandit does to every decision is done here in one call, which no signal interrupts: a reward
+is learned, counted and remembered, or nothing of it.
 """
+
+from __future__ import annotations
 
 from typing import Any
 
-from keyhole.kernels.choosing import select
-from keyhole.kernels.exploring import is_diverse
-from keyhole.kernels.jit import loop
-from keyhole.kernels.learning import absorb
-from keyhole.kernels.types import Floats, Ints, Rule, State
+import cython
+import numpy as np
+from cython.cimports.libc.math import fabs
+
+from keyhole.kernels.types import Floats
+
+if cython.compiled:
+    from cython.cimports.keyhole.kernels.choosing import Chooser
+    from cython.cimports.keyhole.kernels.core import Core
+    from cython.cimports.keyhole.kernels.normals import draw_normals, next_uniform
+    from cython.cimports.keyhole.kernels.probability import chance_of
+    from cython.cimports.keyhole.kernels.recent import RecentIds
+else:
+    from keyhole.kernels.choosing import Chooser
+    from keyhole.kernels.core import Core
+    from keyhole.kernels.normals import draw_normals, next_uniform
+    from keyhole.kernels.probability import chance_of
+    from keyhole.kernels.recent import RecentIds
+
+FLOAT64 = np.dtype(np.float64)
 
 
-@loop
-def choose(
-    owner: Ints,
-    y: Floats,
-    z: Floats,
-    uniforms: Floats,
-    prune: bool,
-    law: Floats,
-    w: Floats,
-    optimism: float,
-    dispersion: float,
-    epsilon: float,
-    learned: bool,
-    radius: float,
-    level: float,
-    diversity: float,
-    patience: float,
-    *state: Any,
-) -> tuple[int, int, float]:
-    """The place of the chosen candidate; which row of w, (2, d), is its P y, or -1; and its n.
+@cython.cclass
+class Choice:
+    """The fields of a decision, where compiled code finds them.
 
-    law: (3, n) becomes location, scale and score of each, with pruning of those looked at.
+    `_id` is None until somebody asks for it, and then made of `_run` and `_number`; `_probability`
+    is None until then too, and follows from `_law`, `_column`, `_epsilon` and `_n_arms`.
     """
-    rule = Rule(optimism, dispersion, epsilon, learned, radius, level, diversity, patience)
-    known = State(*state)
-    greedy = diversity > 0.0 and is_diverse(known, rule)
-    place, kept = select(
-        known, rule, owner, y, z, uniforms[0], uniforms[1], greedy, prune, law, w, None
-    )
-    return place, kept, known.n[owner[place]]
+
+    def _set(self, arm: Any, score: Any, observation: Floats, is_for_all: bool) -> None:
+        """Fill in what every decision has."""
+        self._arm, self._score, self._is_for_all = arm, score, is_for_all
+        self._observation = observation
+        self.y = observation
+        self._id = self._run = self._probability = self._law = None
+        self._predicted = self._learned_by = ()
+        self._number = self._column = self._n_arms = 0
+        self._epsilon, self._has_missing = 0.0, False
+
+    @cython.ccall
+    def name(self) -> str:
+        """Return the id, or None if there is none."""
+        if self._id is None and self._run is not None:
+            self._id = f"{self._run}-{self._number}"
+        return self._id
+
+    def chance(self) -> float:
+        """Return the exact probability with which the arm was chosen."""
+        law: cython.double[:, ::1] = self._law
+        best: cython.double = chance_of(law[0], law[1], law[2], self._column)
+        return (1.0 - self._epsilon) * min(max(best, 0.0), 1.0) + self._epsilon / self._n_arms
 
 
-@loop
-def learn(i: int, y: Floats, reward: float, w: Floats, n: float, *state: Any) -> None:
-    """Learn one reward of parameter i at y. If it has n rewards still, w: (d,) is P y already."""
-    known = State(*state)
-    absorb(known, i, y, reward, w, known.n[i] == n)
+@cython.cclass
+class Tally:
+    """The name of a run, and how many decisions and additions it has made."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.decisions = self.additions = 0
 
 
-@loop
-def all_usable(values: Floats, largest: float) -> bool:
-    """Whether no number is NaN, infinite or beyond `largest`."""
-    usable = True
-    for value in values.flat:
-        usable = usable and bool(abs(value) <= largest)
-    return usable
+@cython.final
+@cython.cclass
+class Online:
+    """A bandit's everyday work: choose by a plain array, learn the reward of a decision.
 
+    Whatever is not plain is left to the bandit: `choose` then returns None, and `learn` False.
+    It is for one thread at a time.
 
-@loop
-def all_finite(values: Floats) -> bool:
-    """Whether no number is NaN or infinite: one of them would make the sum so."""
-    total = 0.0
-    for k in range(values.size):
-        total += 0.0 * values[k]
-    return total == 0.0
+    Parameters
+    ----------
+    chooser : Chooser
+        How arms are chosen.
+    names : tuple
+        The names of the arms.
+    parameters : dict
+        The parameter of each name.
+    stream : ndarray of uint64 of shape (4,)
+        The state of a stream of random numbers.
+    tally : Tally
+        Where decisions and additions are counted.
+    recent : RecentIds
+        Where learned decisions are remembered.
+    token : object
+        What a decision remembers of the bandit that has learned it.
+    kind : type
+        The class of decisions, a subclass of `Choice`.
+    largest : float
+        The largest number that is allowed.
+    """
+
+    def __init__(
+        self,
+        chooser: Chooser,
+        names: tuple[Any, ...],
+        parameters: dict[Any, int],
+        stream: Any,
+        tally: Tally,
+        recent: RecentIds,
+        token: object,
+        kind: type,
+        largest: float,
+    ) -> None:
+        self.chooser, self.core = chooser, chooser.core
+        self.names, self.parameters, self.stream = names, parameters, stream
+        self.tally, self.recent, self.token, self.kind = tally, recent, (token,), kind
+        self.largest, self.z = largest, np.empty(chooser.n_arms)
+        self.last, self.last_stamp, self.last_slot = None, -1, -1
+
+    def choose(self, y: Any) -> Any:
+        """Return a decision, if y is a plain array of usable numbers, as they should be."""
+        if type(y) is not np.ndarray or y.dtype is not FLOAT64:
+            return None
+        chooser: Chooser = self.chooser
+        dim: cython.Py_ssize_t = self.core.dim
+        stride: cython.Py_ssize_t = 0
+        own: object = y.copy()
+        if y.ndim == 2 and y.shape[1] == dim:
+            own = own.reshape(-1)
+            stride = dim if y.shape[0] > 1 else 0
+        elif y.ndim != 1:
+            return None
+        seen: cython.double[::1] = own
+        if seen.shape[0] != (chooser.n_arms * dim if stride else dim) or not self.usable(seen):
+            return None
+        self.last = None  # its P y is about to be written over
+        draw_normals(self.stream, self.z, chooser.n_arms)
+        coin: cython.double = next_uniform(self.stream)
+        tie: cython.double = next_uniform(self.stream)
+        place: cython.Py_ssize_t = chooser.choose(seen, 0, stride, self.z, 0, coin, tie)
+        self.core.stamp += 1
+
+        choice: Choice = self.kind.__new__(self.kind)
+        if stride:
+            own = own[place * dim : (place + 1) * dim].copy()
+            seen = own
+        choice._arm, choice._score = self.names[place], chooser.value
+        choice._observation, choice.y = own, seen
+        choice._run, choice._is_for_all = self.tally.run, stride == 0
+        choice._predicted = choice._learned_by = ()
+        if chooser.keeps:
+            choice._law = chooser.law[:, : chooser.n_columns].copy()
+            choice._column, choice._n_arms = chooser.column, chooser.n_arms
+            choice._epsilon = chooser.explorer.epsilon
+        self.tally.decisions += 1
+        choice._number = self.tally.decisions
+        if chooser.slot >= 0:
+            self.last, self.last_stamp, self.last_slot = choice, self.core.stamp, chooser.slot
+        return choice
+
+    def choose_rows(self, y: Floats) -> tuple[int, float, Floats | None, int]:
+        """Choose by checked rows, (1 or n_arms, d).
+
+        Returns the place of the arm, its score, the law of scores or None, and the arm's column
+        there.
+        """
+        chooser: Chooser = self.chooser
+        self.last = None
+        z, uniforms = np.empty((1, chooser.n_arms)), np.empty((1, 2))
+        draw_normals(self.stream, z[0], chooser.n_arms)
+        uniforms[0] = next_uniform(self.stream), next_uniform(self.stream)
+        place, score, _, _ = chooser.choose_rounds(y[None], z, uniforms)
+        law = chooser.law[:, : chooser.n_columns].copy() if chooser.keeps else None
+        return int(place[0]), float(score[0]), law, chooser.column
+
+    def learn(self, decision: Any, reward: cython.double) -> bool:
+        """Learn a reward, and say whether that was done."""
+        if not isinstance(decision, Choice):
+            return False
+        choice: Choice = decision
+        parameter: object = self.parameters.get(choice._arm)
+        key: str = choice.name()
+        if (
+            parameter is None
+            or choice._has_missing
+            or choice.y.shape[0] != self.core.dim
+            or not fabs(reward) <= self.largest
+            or key is None
+            or choice._run is None
+            or choice._learned_by != ()
+            or self.recent.has(key)
+        ):
+            return False
+        known: cython.bint = choice is self.last and self.core.stamp == self.last_stamp
+        self.last = None
+        i: cython.Py_ssize_t = parameter
+        self.core.absorb(i, choice.y, 0, reward, self.last_slot if known else 0, known)
+        choice._learned_by = self.token
+        self.recent.add(key)
+        self.tally.additions += 1
+        return True
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def usable(self, y: cython.double[::1]) -> cython.bint:
+        """Whether no number is NaN, infinite or too large."""
+        usable: cython.bint = True
+        for j in range(y.shape[0]):
+            usable = usable and fabs(y[j]) <= self.largest
+        return usable

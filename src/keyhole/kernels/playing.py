@@ -1,16 +1,18 @@
 """Playing a block of rounds: choose, see the reward of the chosen arm, learn, again and again."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
+import cython
 import numpy as np
 
-from keyhole.kernels.algebra import most
-from keyhole.kernels.choosing import select
-from keyhole.kernels.deferring import LARGE, Late, absorb_late, catch_up, nothing_late
-from keyhole.kernels.exploring import is_diverse
-from keyhole.kernels.jit import kernel, loop, part
-from keyhole.kernels.learning import absorb, forget
-from keyhole.kernels.types import Floats, Ints, Rule, State
+from keyhole.kernels.types import Floats, Ints
+
+if cython.compiled:
+    from cython.cimports.keyhole.kernels.choosing import Chooser
+else:
+    from keyhole.kernels.choosing import Chooser
 
 
 class Block(NamedTuple):
@@ -20,14 +22,6 @@ class Block(NamedTuple):
     rewards: Floats  # (T, n_arms)
     z: Floats  # (T, n_arms)  standard normals
     uniforms: Floats  # (T, 2)  a coin and a tie-breaker
-
-
-class Scratch(NamedTuple):
-    """What playing needs room for."""
-
-    law: Floats  # (3, n_arms)  how scores are distributed
-    w: Floats  # (2, d)  two arms' P y
-    late: Late
 
 
 class Truth(NamedTuple):
@@ -41,6 +35,7 @@ class Truth(NamedTuple):
 
 # The first of a record's sums, which are noted as they are, and not as shares of the rounds.
 REGRETS = 2
+NAN = cython.declare(cython.double, float("nan"))
 
 
 class Record(NamedTuple):
@@ -56,121 +51,120 @@ class Record(NamedTuple):
     pulls: Floats  # (n_arms,)
 
 
-@loop
+def play(chooser: Chooser, block: Block, chosen: Ints) -> None:
+    """Play every round of a block, moving what is known along and writing down the arms."""
+    play_rounds(chooser, block, 0, chosen.size, chosen)
+
+
 def play_rounds(
-    state: State,
-    rule: Rule,
-    owner: Ints,
-    block: Block,
-    low: int,
-    high: int,
-    prune: bool,
-    chosen: Ints,
-    scratch: Scratch,
+    chooser: Chooser, block: Block, low: cython.Py_ssize_t, high: cython.Py_ssize_t, chosen: Ints
 ) -> None:
-    """Play some rounds of a block; what matrices have yet to be told stays in `scratch.late`."""
-    law, w, late = scratch.law, scratch.w, scratch.late
-    for t in range(low, high):
-        y, z = block.observations[t], block.z[t]
-        coin, tie = block.uniforms[t, 0], block.uniforms[t, 1]
-        greedy = rule.diversity > 0.0 and is_diverse(state, rule)
-        k, kept = select(state, rule, owner, y, z, coin, tie, greedy, prune, law, w, late)
-        row, known = min(k, y.shape[0] - 1), kept >= 0
-        i, reward, own = owner[k], block.rewards[t, k], w[max(kept, 0)]
-        if late.n.size > 0:
-            absorb_late(state, late, i, y[row], reward, own, known)
-        else:
-            absorb(state, i, y[row], reward, own, known)
-        chosen[t] = k
+    """Play some rounds of a block."""
+    y: cython.double[::1] = block.observations.reshape(-1)
+    rewards: cython.double[:, ::1] = block.rewards
+    z: cython.double[::1] = block.z.reshape(-1)
+    uniforms: cython.double[:, ::1] = block.uniforms
+    places: cython.longlong[::1] = chosen
+    n_arms: cython.Py_ssize_t = chooser.n_arms
+    dim: cython.Py_ssize_t = chooser.core.dim
+    stride: cython.Py_ssize_t = dim if block.observations.shape[1] > 1 else 0
+    size: cython.Py_ssize_t = block.observations.shape[1] * dim
+    with cython.nogil:
+        for t in range(low, high):
+            k: cython.Py_ssize_t = chooser.choose(
+                y, t * size, stride, z, t * n_arms, uniforms[t, 0], uniforms[t, 1]
+            )
+            places[t] = k
+            chooser.core.absorb(
+                chooser.owner[k],
+                y,
+                t * size + k * stride,
+                rewards[t, k],
+                max(chooser.slot, 0),
+                chooser.slot >= 0,
+            )
 
 
-@kernel
-def scratch_for(state: State, rule: Rule, owner: Ints) -> Scratch:
-    """Room to play in. Matrices may be late if they are large, and the rule asks for P y alone."""
-    dim = state.mean.shape[1]
-    defers = rule.diversity == 0.0 and rule.radius == 0.0 and dim >= LARGE
-    late = nothing_late(state.n.size if defers else 0, dim)
-    return Scratch(np.empty((3, owner.size)), np.empty((2, dim)), late)
-
-
-@kernel
-def play(state: State, rule: Rule, owner: Ints, block: Block, prune: bool, chosen: Ints) -> None:
-    """Play every round of a block, moving `state` along and writing the arms into `chosen`."""
-    scratch = scratch_for(state, rule, owner)
-    play_rounds(state, rule, owner, block, 0, chosen.size, prune, chosen, scratch)
-    for i in range(scratch.late.n.size):
-        catch_up(state, scratch.late, i)
-
-
-@part
-def cost(best: float, value: float) -> float:
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def cost(best: cython.double, value: cython.double) -> cython.double:
     """best - value, which is never below zero.
 
     It says so because sums may be reordered: (sum + best) - value would round, and regret fall.
     """
-    missed = best - value
+    missed: cython.double = best - value
     return 0.0 if missed < 0.0 else missed
 
 
-@loop
-def judge(chosen: Ints, truth: Truth, low: int, high: int, record: Record) -> None:
+def judge(
+    chosen: Ints, truth: Truth, low: cython.Py_ssize_t, high: cython.Py_ssize_t, record: Record
+) -> None:
     """Add up what the choices of some rounds of a block cost."""
-    values, latent, labels = truth.values, truth.latent, truth.labels
-    regret, latent_regret, optimal = record.sums[0], record.sums[1], record.sums[2]
-    for t in range(low, high):
-        k, best, best_latent = chosen[t], most(values[t]), most(latent[t])
-        unknown = 0
-        for i in range(values.shape[1]):
-            unknown += latent[t, i] != latent[t, i]
-        best_latent = best_latent if unknown == 0 else np.nan
-        regret += cost(best, values[t, k])
-        latent_regret += cost(best_latent, latent[t, k])
-        optimal += values[t, k] == best
-        record.pulls[k] += 1.0
-    record.sums[0], record.sums[1], record.sums[2] = regret, latent_regret, optimal
-    for t in range(low, high if labels.size > 0 else low):
-        record.sums[3] += chosen[t] == labels[t]
-        record.sums[4] += np.argmax(values[t]) == labels[t]
+    places: cython.longlong[::1] = chosen
+    values: cython.double[:, ::1] = truth.values
+    latent: cython.double[:, ::1] = truth.latent
+    labels: cython.longlong[::1] = truth.labels
+    sums: cython.double[::1] = record.sums
+    pulls: cython.double[::1] = record.pulls
+    regret: cython.double = sums[0]
+    latent_regret: cython.double = sums[1]
+    optimal: cython.double = sums[2]
+    n_arms: cython.Py_ssize_t = values.shape[1]
+    with cython.nogil:
+        for t in range(low, high):
+            k: cython.Py_ssize_t = places[t]
+            best: cython.double = values[t, 0]
+            best_latent: cython.double = latent[t, 0]
+            unknown: cython.Py_ssize_t = latent[t, 0] != latent[t, 0]
+            for i in range(1, n_arms):
+                best = values[t, i] if values[t, i] > best else best
+                best_latent = latent[t, i] if latent[t, i] > best_latent else best_latent
+                unknown += latent[t, i] != latent[t, i]
+            regret += cost(best, values[t, k])
+            latent_regret += cost(best_latent, latent[t, k]) if unknown == 0 else NAN
+            optimal += values[t, k] == best
+            pulls[k] += 1.0
+            if labels.shape[0] > 0:
+                right: cython.Py_ssize_t = 0
+                while values[t, right] < best:
+                    right += 1
+                sums[3] += k == labels[t]
+                sums[4] += right == labels[t]
+    sums[0], sums[1], sums[2] = regret, latent_regret, optimal
 
 
-@loop
-def note(state: State, owner: Ints, eta: Floats, record: Record, c: int) -> None:
+def note(chooser: Chooser, owner: Ints, eta: Floats, record: Record, c: int) -> None:
     """Write down how a policy stands at checkpoint c."""
-    noted, sums = record.noted[c], record.sums
-    for s in range(sums.size):
-        noted[s] = sums[s] / (1.0 if s < REGRETS else record.checkpoints[c])
-    for k in range(owner.size):
-        noted[sums.size + k] = record.pulls[k]
-        squared = 0.0
-        for j in range(eta.shape[1]):
-            squared += (state.mean[owner[k], j] - eta[k, j]) ** 2
-        noted[sums.size + owner.size + k] = np.sqrt(squared)
+    noted, sums, n_arms = record.noted[c], record.sums, owner.size
+    noted[:REGRETS] = sums[:REGRETS]
+    noted[REGRETS : sums.size] = sums[REGRETS:] / record.checkpoints[c]
+    noted[sums.size : sums.size + n_arms] = record.pulls
+    off = chooser.core.state.mean[owner] - eta
+    noted[sums.size + n_arms :] = np.sqrt((off * off).sum(axis=1))
 
 
-@kernel
 def trial(
-    state: State, rule: Rule, owner: Ints, block: Block, truth: Truth, start: int, record: Record
+    chooser: Chooser, owner: Ints, block: Block, truth: Truth, start: int, record: Record
 ) -> None:
     """Play a block whose first round comes after `start` others, and keep the record.
 
     Whoever begins knows nothing, whatever was learned and noted before.
     """
     if start == 0:
-        forget(state)
+        chooser.core.forget()
         record.sums[:] = 0.0
         record.pulls[:] = 0.0
     n = block.rewards.shape[0]
     chosen = np.empty(n, np.int64)
-    scratch = scratch_for(state, rule, owner)
     low, c = 0, int(np.searchsorted(record.checkpoints, start, side="right"))
     while low < n:
         noted = c < record.checkpoints.size and record.checkpoints[c] <= start + n
-        high = record.checkpoints[c] - start if noted else n
-        play_rounds(state, rule, owner, block, low, high, True, chosen, scratch)
+        high = int(record.checkpoints[c]) - start if noted else n
+        play_rounds(chooser, block, low, high, chosen)
         judge(chosen, truth, low, high, record)
         if noted:
-            note(state, owner, truth.eta, record, c)
+            note(chooser, owner, truth.eta, record, c)
             c += 1
         low = high
-    for i in range(scratch.late.n.size):
-        catch_up(state, scratch.late, i)

@@ -9,6 +9,7 @@ from keyhole import checks
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
 
 
 class State(NamedTuple):

@@ -42,6 +42,7 @@ class Player:
         self.posterior = Posterior(
             n_parameters=1 if shared else n, dim=world.dim, prior_precision=policy.prior_precision
         )
+        self.chooser = kernels.Chooser(self.posterior.core, self.rule, self.owner, keeps=False)
         noted = np.empty((checkpoints.size, len(SUMS) + 2 * n))
         self.record = Record(checkpoints, noted, sums=np.empty(len(SUMS)), pulls=np.empty(n))
 
@@ -62,7 +63,7 @@ class Room(threading.local):
         if self.plan is plan:
             return self.players
         players = [Player(policy, world, plan.checkpoints) for policy in plan.policies.values()]
-        small = sum(player.posterior.state.matrices.size for player in players) <= BLOCK_FLOATS
+        small = sum(player.posterior.core.state.matrices.size for player in players) <= BLOCK_FLOATS
         if small and world is plan.world:
             self.plan, self.players = plan, players
         return players
@@ -150,8 +151,7 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
         block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
         truth = kernels.Truth(rounds.values, rounds.latent, labels, eta)
         for player in players:
-            state, rule, owner = player.posterior.state, player.rule, player.owner
-            kernels.trial(state, rule, owner, block, truth, start, player.record)
+            kernels.trial(player.chooser, player.owner, block, truth, start, player.record)
         if tick is not None:
             tick(n)
     noted = np.array([player.record.noted for player in players])

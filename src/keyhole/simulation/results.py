@@ -12,6 +12,7 @@ from importlib.metadata import version
 import numpy as np
 import xarray as xr
 
+from keyhole import kernels
 from keyhole.simulation.plan import Plan
 from keyhole.simulation.replication import Outcome
 
@@ -60,9 +61,10 @@ def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
 @cache
 def versions() -> dict[str, str]:
     """What a result was made with."""
-    packages = ("keyhole", "numpy", "scipy", "numba", "xarray")
+    packages = ("keyhole", "numpy", "scipy", "xarray")
     return {
         "python": platform.python_version(),
         "platform": sys.platform,
+        "build": kernels.BUILD,
         **{package: version(package) for package in packages},
     }

@@ -1,0 +1,26 @@
+from keyhole.kernels.core cimport Core
+from keyhole.kernels.exploring cimport Explorer
+
+
+cdef class Chooser:
+    cdef readonly Core core
+    cdef readonly Explorer explorer
+    cdef readonly Py_ssize_t n_arms
+    cdef readonly bint keeps
+    cdef long long[::1] owner
+    cdef double[::1] location, scale, score
+    # What the last choice has left: the slot of the chosen arm's P y, or -1, and its score.
+    cdef Py_ssize_t slot
+    cdef double value
+    # With `keeps`, the law of the scores that count, (3, n_arms), and how many columns it takes.
+    cdef readonly object law
+    cdef double[:, ::1] columns
+    # The columns of the chosen arm, and of all arms without rewards, or -1.
+    cdef Py_ssize_t n_columns, column, alike
+
+    cdef Py_ssize_t choose(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double[::1] z, Py_ssize_t zat, double coin, double tie) except -1 nogil
+    cdef void predict(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride) noexcept nogil
+    cdef Py_ssize_t survey(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double[::1] z, Py_ssize_t zat) noexcept nogil
+    cdef Py_ssize_t place_of_most(self) noexcept nogil
+    cdef Py_ssize_t one_of_best(self, double best, double tie) noexcept nogil
+    cdef void keep_law(self, Py_ssize_t chosen, Py_ssize_t stride) noexcept nogil

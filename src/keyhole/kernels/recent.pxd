@@ -1,0 +1,5 @@
+cdef class RecentIds:
+    cdef set older, younger
+
+    cpdef add(self, str decision_id)
+    cdef bint has(self, str decision_id) except -1
