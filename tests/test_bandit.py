@@ -213,19 +213,26 @@ def test_the_score_of_an_arm_picked_by_the_coin_is_its_own() -> None:
                 assert decision.score == pytest.approx(y @ mean, rel=1e-12)
 
 
-def test_one_of_many_decisions_costs_one_integral(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, exact = [], kh.choice_probabilities
-
-    def counted(location: np.ndarray, scale: np.ndarray, **settings: float) -> np.ndarray:
-        sizes.append(location.shape)
-        return exact(location, scale, **settings)
-
-    monkeypatch.setattr("keyhole.bandit.decision.choice_probabilities", counted)
+def test_one_of_many_decisions_has_the_probability_that_the_batch_has() -> None:
     decisions = kh.Bandit(POLICY, arms=3, dim=3, seed=1).choose_many(np.ones((500, 3)))
-    third = decisions[3].probability
-    assert sizes == [(3,)]
     assert decisions.probabilities is not None
-    assert third == pytest.approx(decisions.probabilities[3], abs=1e-15)
+    for k in (0, 3, 499):
+        assert decisions[k].probability == pytest.approx(decisions.probabilities[k], abs=1e-14)
+
+
+def test_repr_and_equality_do_not_integrate() -> None:
+    """A probability is shown, and compared, once somebody has read it."""
+    bandit = kh.Bandit(POLICY, arms=3, dim=3, seed=1)
+    decision, other = bandit.choose(np.ones(3)), bandit.choose(np.ones(3))
+    assert decision == decision
+    assert decision != other
+    assert "probability" not in repr(decision)
+    assert decision._probability is None
+    twin = kh.Decision.from_dict(decision.to_dict())
+    assert f"probability={decision.probability!r}" in repr(decision)
+    assert decision == twin
+    off = kh.Decision.from_dict({**decision.to_dict(), "probability": 0.123})
+    assert decision != off
 
 
 def test_arms_among_others_keep_their_parameters() -> None:
@@ -313,7 +320,8 @@ def test_what_the_choice_computed_is_used() -> None:
     """The control to the test above: with another P y in its place, P comes out wrong."""
     bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=2, dim=2, seed=1)
     decision = bandit.choose([1.0, 2.0])
-    bandit._products *= 1.1
+    assert bandit._everyday is not None
+    np.asarray(bandit._everyday.chooser.core.products)[:] *= 1.1
     bandit.learn(decision, 1.0)
     assert not np.allclose(
         bandit.posterior.covariance, np.linalg.inv(bandit.posterior.precision), atol=1e-3
@@ -331,7 +339,7 @@ def test_an_interrupted_choice_leaves_nothing_behind(monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patch:
         patch.setattr(kh.Decision, "made", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            bandit.choose([-5.0, 3.0])
+            bandit.choose((-5, 3))
     bandit.learn(decision, 1.0)
     expected = np.linalg.inv(bandit.posterior.precision)
     np.testing.assert_allclose(bandit.posterior.covariance, expected, atol=1e-12)

@@ -21,7 +21,7 @@ def bandit_of(**settings: Any) -> kh.Bandit:
 def fingerprint(bandit: kh.Bandit) -> tuple[Any, ...]:
     """All that a bandit is, to the bit."""
     state = tuple(array.tobytes() for array in bandit.posterior.state)
-    return bandit.arms, bandit.policy, state, repr(bandit._rng.bit_generator.state)
+    return bandit.arms, bandit.policy, state, bandit._random.tolist()
 
 
 DECISION = kh.Decision(arm="A", observation=GOOD)

@@ -32,7 +32,7 @@ def with_gaps(y: np.ndarray, share: float, seed: int = 3) -> np.ndarray:
 
 
 def made(**options: Any) -> kh.Bandit:
-    return kh.Bandit(kh.ThompsonSampling(v=1.0), arms=3, dim=4, seed=7, **options)
+    return kh.Bandit(kh.ThompsonSampling(v=1.0), arms=3, dim=4, seed=8, **options)
 
 
 def play(bandit: kh.Bandit, ys: np.ndarray, scale: Any = 1.0) -> list[Any]:

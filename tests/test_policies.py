@@ -71,7 +71,7 @@ def test_the_seed_decides_everything(policy: kh.Policy) -> None:
         return [bandit.choose(np.full(3, 0.1)).arm for _ in range(50)]
 
     assert arms(1) == arms(1)
-    if not isinstance(policy, kh.Greedy | kh.LinUCB | kh.OFUL):
+    if not isinstance(policy, kh.Greedy | kh.LinUCB | kh.OFUL | kh.GreedyFirst):
         assert arms(1) != arms(2)
 
 

@@ -69,12 +69,16 @@ def is_whole(bandit: kh.Bandit) -> bool:
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("rounds", [3, 40])
-def test_learning_one_reward(options: dict[str, Any], rounds: int) -> None:
+@pytest.mark.parametrize("carried", [False, True])
+def test_learning_one_reward(options: dict[str, Any], rounds: int, carried: bool) -> None:
+    """Of a decision as it was made, which is one compiled call, or carried through JSON."""
     line = 0
     while True:
         bandit = made(options, rounds)
         decision = bandit.choose([1.0, 2.0])
         again = kh.Decision.from_dict(decision.to_dict())
+        if carried:
+            decision, again = again, decision
         if not interrupted(lambda b=bandit, d=decision: b.learn(d, 1.0), line):  # type: ignore[misc]
             break
         with contextlib.suppress(kh.AlreadyLearned):
@@ -82,7 +86,7 @@ def test_learning_one_reward(options: dict[str, Any], rounds: int) -> None:
         assert rewards(bandit) == rounds + 1, line
         assert is_whole(bandit)
         line += 1
-    assert line > 15
+    assert line > (15 if carried or options else 2)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -43,9 +43,10 @@ def choice_probabilities(
     if (scale < 0).any():
         raise InvalidValue(f"scale must not be negative, but holds {scale.min()}")
     n_arms = location.shape[-1]
+    # The kernel takes no arrays that are read-only or have gaps.
     rows = kernels.winning_rows(
-        np.ascontiguousarray(location.reshape(-1, n_arms)),
-        np.ascontiguousarray(scale.reshape(-1, n_arms)),
+        np.require(location.reshape(-1, n_arms), requirements=["C", "W"]),
+        np.require(scale.reshape(-1, n_arms), requirements=["C", "W"]),
     )
     # The integrals are exact to rounding, which may end a little above 1.
     exact = rows.reshape(location.shape).clip(0.0, 1.0)

@@ -232,8 +232,9 @@ class Bandit(sharing.Shared):
             The arms available this time; rows of y are then theirs, in that order.
         """
         with self._lock:
-            if self._everyday is not None and among is None:
-                made: Decision | None = self._everyday.choose(y)
+            if among is None:
+                everyday = self._everyday or self._begun()
+                made: Decision | None = None if everyday is None else everyday.choose(y)
                 if made is not None:
                     return made
             self._finish()
@@ -270,6 +271,13 @@ class Bandit(sharing.Shared):
         if not plain:
             self._see(rows)
         return decision
+
+    def _begun(self) -> kernels.Online | None:
+        """Return what is all that a decision takes, if features are plain."""
+        self._finish()
+        if self._learned.features.is_plain:
+            self._online(self._learned.arms, self._rule)
+        return self._everyday
 
     def _online(self, arms: Arms, rule: kernels.Rule) -> kernels.Online:
         """Return the compiled part for a rule among some arms; that for all arms is kept."""
@@ -390,7 +398,7 @@ class Bandit(sharing.Shared):
             If its reward was learned: by this very object, or by one of the same id among the
             last 10,000 that were.
         """
-        if not again and type(reward) is float:
+        if again is False and type(reward) is float:
             with self._lock:
                 if self._everyday is not None and self._everyday.learn(decision, reward):
                     return

@@ -140,6 +140,7 @@ class Chooser:
         Observations are at `at` in y, a `stride` apart, or 0 if it is one for all arms; normals
         are at `zat` in z. `coin` and `tie` are uniform numbers.
         """
+        self.core.stamp += 1
         self.explorer.look()
         # A candidate that promises much goes first: its score rules out most of the others.
         leader: cython.Py_ssize_t = self.survey(y, at, stride, z, zat)

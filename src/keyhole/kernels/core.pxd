@@ -3,7 +3,8 @@ cdef class Core:
     cdef readonly Py_ssize_t size, dim, stamp
     cdef bint defers
     cdef double[::1] prior, n, squares, residual, penalty, trace, bound, staleness, late
-    cdef double[:, ::1] moment, mean, products, root
+    cdef double[:, ::1] moment, mean, root
+    cdef readonly double[:, ::1] products
     cdef double[:, :, ::1] matrices, late_y, late_w
 
     cdef double weigh(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, Py_ssize_t slot) noexcept nogil

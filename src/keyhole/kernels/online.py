@@ -30,6 +30,16 @@ else:
 FLOAT64 = np.dtype(np.float64)
 
 
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def all_floats(numbers: list) -> cython.bint:  # type: ignore[type-arg]
+    """Whether a list holds floats alone: of anything else, NumPy might make what was not meant."""
+    for number in numbers:
+        if type(number) is not float:
+            return False
+    return True
+
+
 @cython.cclass
 class Choice:
     """The fields of a decision, where compiled code finds them.
@@ -120,7 +130,9 @@ class Online:
         self.last, self.last_stamp, self.last_slot = None, -1, -1
 
     def choose(self, y: Any) -> Any:
-        """Return a decision, if y is a plain array of usable numbers, as they should be."""
+        """Return a decision, if y is a plain array, or a list, of usable floats, as they should be."""
+        if type(y) is list and all_floats(y):
+            y = np.array(y)
         if type(y) is not np.ndarray or y.dtype is not FLOAT64:
             return None
         chooser: Chooser = self.chooser
@@ -140,7 +152,6 @@ class Online:
         coin: cython.double = next_uniform(self.stream)
         tie: cython.double = next_uniform(self.stream)
         place: cython.Py_ssize_t = chooser.choose(seen, 0, stride, self.z, 0, coin, tie)
-        self.core.stamp += 1
 
         choice: Choice = self.kind.__new__(self.kind)
         if stride:

@@ -1,3 +1,3 @@
 cpdef double chance_of(
-    const double[::1] location, const double[::1] scale, const double[::1] count, Py_ssize_t place
+    double[::1] location, double[::1] scale, double[::1] count, Py_ssize_t place
 ) noexcept nogil

@@ -45,8 +45,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import erfc, exp, fabs, floor, log1p, sqrt
 
-Row = cython.typedef(cython.const[cython.double][::1])
-Rows = cython.typedef(cython.const[cython.double][:, ::1])
+from keyhole.kernels.types import Floats
 
 # The two rules are off by less than this. Rounding, and what is left out, add less than 1e-13.
 TOLERANCE = 5e-13
@@ -92,9 +91,9 @@ SIZES = cython.declare(cython.int, 213)
 QUARTER = cython.declare(cython.double, 2.0**0.25)
 # The longest step that (3) allows, times sqrt(R).
 SMOOTH = cython.declare(cython.double, math.pi * math.sqrt(2.0 / math.log(2.0 / TOLERANCE)))
-# Equal steps are used up to so many nodes, and over so many times the longest step for this number
-# of scores: with narrower scores, graded panels are faster.
-MOST_NODES = cython.declare(cython.Py_ssize_t, 508)
+# Equal steps are used up to this many nodes; for all scores at once, over this length in units of
+# the narrowest. Beyond that, graded panels are faster.
+MOST_NODES = cython.declare(cython.double, 508.0)
 MOST_LENGTH = cython.declare(cython.double, 60.0)
 # The nodes of a panel.
 PANEL = cython.declare(cython.Py_ssize_t, 16)
@@ -166,7 +165,7 @@ def bell(x: cython.double) -> cython.double:
     return p * p
 
 
-@cython.cfunc
+@cython.ccall
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
@@ -277,17 +276,22 @@ def size_of(scores: cython.double) -> cython.int:
     return k
 
 
+# Locations are subtracted from each other before anything is added: scores that are narrower than
+# the rounding of their locations lose nothing then. Every such difference is divided or compared,
+# as the compiler may reorder sums.
+
+
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def lead(location: Row, scale: Row, j: cython.Py_ssize_t, top: cython.Py_ssize_t) -> cython.double:
-    """Return how far location j is above the lower end of score `top`.
-
-    Locations are subtracted first: scores that are narrower than the rounding of their locations
-    lose nothing by it.
-    """
-    return (float(location[j]) - float(location[top])) + REACH * float(scale[top])
+def highest_low(location: cython.double[::1], scale: cython.double[::1]) -> cython.Py_ssize_t:
+    """Return the score with the highest lower end. Next to nothing wins below that."""
+    j: cython.Py_ssize_t
+    top: cython.Py_ssize_t = 0
+    for j in range(1, location.shape[0]):
+        if location[j] - location[top] > REACH * (scale[j] - scale[top]):
+            top = j
+    return top
 
 
 @cython.cfunc
@@ -295,10 +299,13 @@ def lead(location: Row, scale: Row, j: cython.Py_ssize_t, top: cython.Py_ssize_t
 @cython.nogil
 @cython.exceptval(check=False)
 def can_win(
-    location: Row, scale: Row, j: cython.Py_ssize_t, top: cython.Py_ssize_t
+    location: cython.double[::1],
+    scale: cython.double[::1],
+    j: cython.Py_ssize_t,
+    top: cython.Py_ssize_t,
 ) -> cython.bint:
     """Return whether the upper end of score j reaches the lower end of score `top`."""
-    return lead(location, scale, j, top) + REACH * scale[j] >= 0.0
+    return location[j] - location[top] >= -REACH * (scale[j] + scale[top])
 
 
 @cython.cfunc
@@ -306,34 +313,29 @@ def can_win(
 @cython.nogil
 @cython.exceptval(check=False)
 def middle(
-    location: Row, scale: Row, j: cython.Py_ssize_t, top: cython.Py_ssize_t
+    location: cython.double[::1],
+    scale: cython.double[::1],
+    j: cython.Py_ssize_t,
+    top: cython.Py_ssize_t,
 ) -> cython.double:
-    """Return `lead` in standard deviations of score j: at most REACH, but for rounding."""
-    result = lead(location, scale, j, top) / float(scale[j])
+    """Return how far score j is above the lower end of `top`, in standard deviations of score j.
+
+    That is at most REACH, but for rounding.
+    """
+    unit = float(scale[j])
+    above_top = (float(location[j]) - float(location[top])) / unit
+    result = above_top + REACH * (float(scale[top]) / unit)
     return result if result < REACH else REACH
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def highest_low(location: Row, scale: Row) -> cython.Py_ssize_t:
-    """Return the score with the highest lower end. Next to nothing wins below that."""
-    j: cython.Py_ssize_t
-    top: cython.Py_ssize_t = 0
-    most = location[0] - REACH * scale[0]
-    for j in range(1, location.shape[0]):
-        low = location[j] - REACH * scale[j]
-        if low > most:
-            most = low
-            top = j
-    return top
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def ahead(
-    location: Row, scale: Row, j: cython.Py_ssize_t, other: cython.Py_ssize_t
+    location: cython.double[::1],
+    scale: cython.double[::1],
+    j: cython.Py_ssize_t,
+    other: cython.Py_ssize_t,
 ) -> cython.double:
     """Return the probability that score j exceeds another one, unless both are certain."""
     a = float(scale[j])
@@ -348,7 +350,10 @@ def ahead(
 @cython.nogil
 @cython.exceptval(check=False)
 def chance_of_certain(
-    location: Row, scale: Row, count: Row, place: cython.Py_ssize_t
+    location: cython.double[::1],
+    scale: cython.double[::1],
+    count: cython.double[::1],
+    place: cython.Py_ssize_t,
 ) -> cython.double:
     """Return `chance_of` for a score of scale 0."""
     j: cython.Py_ssize_t
@@ -372,9 +377,9 @@ def chance_of_certain(
 @cython.nogil
 @cython.exceptval(check=False)
 def by_equal_steps(
-    location: Row,
-    scale: Row,
-    count: Row,
+    location: cython.double[::1],
+    scale: cython.double[::1],
+    count: cython.double[::1],
     place: cython.Py_ssize_t,
     top: cython.Py_ssize_t,
     first: cython.Py_ssize_t,
@@ -420,8 +425,8 @@ def by_equal_steps(
 @cython.nogil
 @cython.exceptval(check=False)
 def matters(
-    location: Row,
-    scale: Row,
+    location: cython.double[::1],
+    scale: cython.double[::1],
     j: cython.Py_ssize_t,
     top: cython.Py_ssize_t,
     unit: cython.double,
@@ -437,7 +442,11 @@ def matters(
 @cython.nogil
 @cython.exceptval(check=False)
 def by_panels(
-    location: Row, scale: Row, count: Row, place: cython.Py_ssize_t, top: cython.Py_ssize_t
+    location: cython.double[::1],
+    scale: cython.double[::1],
+    count: cython.double[::1],
+    place: cython.Py_ssize_t,
+    top: cython.Py_ssize_t,
 ) -> cython.double:
     """Return `chance_of` by graded panels, from the lower end of score `top` on.
 
@@ -478,7 +487,10 @@ def by_panels(
 @cython.nogil
 @cython.exceptval(check=False)
 def chance_of(
-    location: Row, scale: Row, count: Row, place: cython.Py_ssize_t
+    location: cython.double[::1],
+    scale: cython.double[::1],
+    count: cython.double[::1],
+    place: cython.Py_ssize_t,
 ) -> cython.double:
     """Return the probability that one score of law `place` is the largest of all.
 
@@ -524,14 +536,13 @@ def chance_of(
         return 1.0 / count[place]
     if others + certain == 1.0 and count[place] == 1.0:
         return ahead(location, scale, place, rival)
-    step = STEPS[size_of(others + count[place] - 1.0)]
-    length = MOST_LENGTH / step
-    step = max(step / steepest, SMOOTH / sqrt(curvature))
+    step = STEPS[size_of(others + count[place] - 1.0)] / steepest
+    step = max(step, SMOOTH / sqrt(curvature))
     stride = cython.cast(cython.Py_ssize_t, floor(step * FINENESS))
     if certain == 0.0 and stride > 0:
         step = cython.cast(cython.double, stride) / FINENESS
         low = floor(-min(middle(location, scale, place, top), NEAR) / step)
-        if NEAR / step - low < min(length, cython.cast(cython.double, MOST_NODES)):
+        if NEAR / step - low < MOST_NODES:
             first = cython.cast(cython.Py_ssize_t, low)
             return by_equal_steps(location, scale, count, place, top, first, stride)
     return by_panels(location, scale, count, place, top)
@@ -622,11 +633,9 @@ def all_by_equal_steps(
         steepest = max(steepest, slope[i])
         curvature += slope[i] * slope[i]
         high = max(high, (centre[i] + REACH) / slope[i])
-    step = STEPS[size_of(n)]
-    length = MOST_LENGTH / step
-    step = max(step / steepest, SMOOTH / sqrt(curvature))
-    if high / step > length:
+    if high * steepest > MOST_LENGTH:
         return False
+    step = max(STEPS[size_of(n)] / steepest, SMOOTH / sqrt(curvature))
     for k in range(cython.cast(cython.Py_ssize_t, high / step) + 1):
         add_node(step * k, step, n, slope, centre, probability, chance)
     for i in range(n):
@@ -638,8 +647,8 @@ def all_by_equal_steps(
 @cython.nogil
 @cython.exceptval(check=False)
 def winning(
-    location: Row,
-    scale: Row,
+    location: cython.double[::1],
+    scale: cython.double[::1],
     slope: cython.double[::1],
     centre: cython.double[::1],
     probability: cython.double[::1],
@@ -693,7 +702,7 @@ def winning(
         all_by_panels(n, slope, centre, probability, chance, arm, out)
 
 
-def winning_rows(location: Rows, scale: Rows):  # type: ignore[no-untyped-def]
+def winning_rows(location: cython.double[:, ::1], scale: cython.double[:, ::1]) -> Floats:
     """Return the probability of each score being the largest of its row.
 
     Parameters
