@@ -130,8 +130,8 @@ class Bandit(sharing.Shared):
         self._probabilities, self._columns = probabilities, columns
         self._lineage = Lineage() if lineage is None else lineage
         self._once = Once() if once is None else once
-        # The compiled part for all arms, and the same if features are plain: then it is all that a
-        # decision takes. Both are gone as soon as anything but a plain decision or reward comes.
+        # The compiled part for all arms; and the same if it is all that a decision takes: features
+        # are plain, and nothing is left to do. The first is gone when arms or posterior may change.
         self._kept: kernels.Online | None = None
         self._everyday: kernels.Online | None = None
         # What an interrupted call has left to do, or to undo; the next call begins with it.
@@ -276,7 +276,7 @@ class Bandit(sharing.Shared):
         """Return what is all that a decision takes, if features are plain."""
         self._finish()
         if self._learned.features.is_plain:
-            self._online(self._learned.arms, self._rule)
+            self._everyday = self._online(self._learned.arms, self._rule)
         return self._everyday
 
     def _online(self, arms: Arms, rule: kernels.Rule) -> kernels.Online:
@@ -300,7 +300,6 @@ class Bandit(sharing.Shared):
         )
         if is_usual:
             self._kept = online
-            self._everyday = online if learned.features.is_plain else None
         return online
 
     def choose_many(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decisions:
@@ -431,8 +430,8 @@ class Bandit(sharing.Shared):
         if features.is_plain:
             n = learned.posterior.core.state.n
             # Ctrl-C may come between any two lines: the next call then does what is left.
-            self._unfinished = partial(
-                self._note_learned, decision, partial(n.item, parameter), n.item(parameter)
+            self._plan(
+                partial(self._note_learned, decision, partial(n.item, parameter), n.item(parameter))
             )
             learned.posterior.learn_rows(np.array([parameter]), y[None], np.array([reward]))
         else:
@@ -440,7 +439,7 @@ class Bandit(sharing.Shared):
             raw = decision.raw[None] if decision._predicted else rows
             if features.watches and not self._lineage.has_seen(decision.id):
                 self._see(raw)
-            self._unfinished = partial(self._note_learned, decision, learned.total, learned.total())
+            self._plan(partial(self._note_learned, decision, learned.total, learned.total()))
             learned.add([decision.arm], rows, raw, np.array([reward]), self._lineage.key())
         self._finish()
 
@@ -495,13 +494,13 @@ class Bandit(sharing.Shared):
                 self._once.check_many(listed)
             if self._features.watches:
                 self._see(self._unseen(listed, raw))
-            self._unfinished = self._undoing(np.unique(owner))
+            self._plan(self._undoing(np.unique(owner)))
             try:
                 self._learned.add(arms, y, raw, given, self._lineage.key())
             except BaseException:
                 self._finish()
                 raise
-            self._unfinished = partial(self._note_all_learned, listed)
+            self._plan(partial(self._note_all_learned, listed))
             self._finish()
 
     def _unseen(self, decisions: Decisions | list[Decision], raw: Floats) -> Floats:
@@ -597,12 +596,14 @@ class Bandit(sharing.Shared):
                     "reward was sent to two of them"
                 )
             # All of it, or nothing: an interrupted assignment is done again by the next call.
-            self._unfinished = partial(
-                self._take_over,
-                learned,
-                self._lineage.merged(other._lineage),
-                self._once.merged(other._once),
-                self._columns or other._columns,
+            self._plan(
+                partial(
+                    self._take_over,
+                    learned,
+                    self._lineage.merged(other._lineage),
+                    self._once.merged(other._once),
+                    self._columns or other._columns,
+                )
             )
             self._finish()
         self._warn()
@@ -735,6 +736,11 @@ class Bandit(sharing.Shared):
             self._kept = self._everyday = None
             yield
         self._warn(stacklevel=5)  # of whoever called the method that is at work
+
+    def _plan(self, unfinished: Callable[[], None]) -> None:
+        """Have something done by `_finish`, by the next call if this one is interrupted."""
+        self._everyday = None
+        self._unfinished = unfinished
 
     def _finish(self) -> None:
         """Do what is unfinished. It may be done twice, if it is interrupted itself."""
