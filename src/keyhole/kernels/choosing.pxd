@@ -12,6 +12,9 @@ cdef class Chooser:
     # What the last choice has left: the slot of the chosen arm's P y, or -1, and its score.
     cdef Py_ssize_t slot
     cdef double value
+    # While choosing: the best score so far; location and scale of one that rules out others; the
+    # width of every arm without rewards, once it is known.
+    cdef double best, top, top_scale, alike_width
     # With `keeps`, the law of the scores that count, (3, n_arms), and how many columns it takes.
     cdef readonly object law
     cdef double[:, ::1] columns
@@ -19,6 +22,10 @@ cdef class Chooser:
     cdef Py_ssize_t n_columns, column, alike
 
     cdef Py_ssize_t choose(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double[::1] z, Py_ssize_t zat, double coin, double tie) except -1 nogil
+    cdef bint passes(self, Py_ssize_t k, Py_ssize_t stride) noexcept nogil
+    cdef Py_ssize_t look_at(self, Py_ssize_t k, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double z) noexcept nogil
+    cdef double optimism_of(self, Py_ssize_t i) noexcept nogil
+    cdef double dispersion_of(self, Py_ssize_t i) noexcept nogil
     cdef void predict(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride) noexcept nogil
     cdef Py_ssize_t survey(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double[::1] z, Py_ssize_t zat) noexcept nogil
     cdef Py_ssize_t place_of_most(self) noexcept nogil

@@ -24,8 +24,9 @@ else:
 # Far above the rounding of any quadratic form, far below what pruning would notice.
 SLACK = cython.declare(cython.double, 1.0 + 1e-6)
 INFINITY = cython.declare(cython.double, float("inf"))
-# Beyond this many standard deviations a normal holds less than 1e-20.
-REACH = cython.declare(cython.double, 9.5)
+# One normal exceeds another whose mean is this many standard deviations of their difference higher
+# with a probability of 1e-17: a hundred thousand such arms together do not win once in 1e12.
+REACH = cython.declare(cython.double, 8.5)
 # Scales of arms that were not looked at: their law is that of every arm without rewards, or does
 # not matter, because they cannot win.
 ALIKE = cython.declare(cython.double, -1.0)
@@ -65,6 +66,7 @@ class Chooser:
         self.law = np.ones((3, owner.size if keeps else 0))
         self.columns = self.law
         self.slot, self.value, self.n_columns, self.column, self.alike = -1, 0.0, 0, 0, -1
+        self.best = self.top = self.top_scale = self.alike_width = 0.0
 
     def choose_rounds(
         self, y: Floats, z: Floats, uniforms: Floats
@@ -149,64 +151,107 @@ class Chooser:
             picked = pick(coin / self.explorer.epsilon, self.n_arms)
         winner: cython.Py_ssize_t = leader
         tied: cython.bint = False
-        best: cython.double = -INFINITY
-        floor: cython.double = -INFINITY  # below it, no score wins
-        alike: cython.double = -1.0  # the width of every arm without rewards, once it is known
-        width: cython.double
-        optimism: cython.double = self.explorer.optimism
-        dispersion: cython.double = self.explorer.dispersion
-        self.slot = -1
+        self.slot, self.best, self.alike_width = -1, -INFINITY, -1.0
+        self.top, self.top_scale = -INFINITY, 0.0
         for step in range(-1, self.n_arms):
             k: cython.Py_ssize_t = leader if step < 0 else step
-            if step == leader:
+            if step == leader or (
+                k != picked and self.score[k] < self.best and self.passes(k, stride)
+            ):
                 continue
-            i: cython.Py_ssize_t = self.owner[k]
-            fresh: cython.bint = stride == 0 and self.core.n[i] == 0.0
-            if self.score[k] < best and k != picked:
-                if not self.keeps:
-                    continue
-                if fresh and alike >= 0.0:
-                    self.scale[k] = ALIKE
-                    continue
-            if self.explorer.learned or self.explorer.radius > 0.0:
-                optimism, dispersion = self.explorer.optimism_of(i), self.explorer.dispersion_of(i)
-            if self.explorer.greedy:
-                optimism = dispersion = 0.0
-            if self.score[k] < best and k != picked:
-                most: cython.double = self.location[k] + self.scale[k] * (
-                    optimism + REACH * dispersion
-                )
-                if most < floor:
-                    self.scale[k] = HOPELESS
-                    continue
-            slot: cython.Py_ssize_t = 1 if self.slot == 0 else 0
-            width = 0.0
-            if fresh and alike >= 0.0:
-                slot, width = -1, alike
-            elif self.explorer.uncertain:
-                width = sqrt(self.core.weigh(i, y, at + k * stride, slot))
-                alike = width if fresh else alike
-            score: cython.double = self.location[k] + width * (optimism + dispersion * z[zat + k])
-            self.location[k] += width * optimism
-            self.scale[k] = width * dispersion
-            self.score[k] = score
-            floor = max(floor, self.location[k] - REACH * self.scale[k])
-            if score >= best:
-                tied = score == best
-                best, winner = score, k
-                self.slot = slot if self.explorer.uncertain else -1
+            slot: cython.Py_ssize_t = self.look_at(k, y, at + k * stride, stride, z[zat + k])
+            if self.score[k] >= self.best:
+                tied = self.score[k] == self.best
+                self.best, self.slot, winner = self.score[k], slot, k
 
         chosen: cython.Py_ssize_t = winner
         if picked >= 0:
             chosen = picked
         elif tied:
-            chosen = self.one_of_best(best, tie)
+            chosen = self.one_of_best(self.best, tie)
         if chosen != winner:
             self.slot = -1
         self.value = self.score[chosen]
         if self.keeps:
             self.keep_law(chosen, stride)
         return chosen
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def passes(self, k: cython.Py_ssize_t, stride: cython.Py_ssize_t) -> cython.bint:
+        """Whether an arm whose score cannot be the best needs no width for the law either."""
+        if not self.keeps:
+            return True
+        i: cython.Py_ssize_t = self.owner[k]
+        if self.alike_width >= 0.0 and stride == 0 and self.core.n[i] == 0.0:
+            self.scale[k] = ALIKE
+            return True
+        # The width is not known yet, but at most this.
+        most: cython.double = self.scale[k]
+        gap: cython.double = self.top - self.location[k] - self.optimism_of(i) * most
+        spread: cython.double = self.dispersion_of(i) * most
+        square: cython.double = spread * spread + self.top_scale * self.top_scale
+        if gap > 0.0 and gap * gap > REACH * REACH * square:
+            self.scale[k] = HOPELESS
+            return True
+        return False
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def look_at(
+        self,
+        k: cython.Py_ssize_t,
+        y: cython.double[::1],
+        at: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        z: cython.double,
+    ) -> cython.Py_ssize_t:
+        """Compute the score of an arm, and its law; return the slot that has its P y, or -1."""
+        i: cython.Py_ssize_t = self.owner[k]
+        slot: cython.Py_ssize_t = -1
+        width: cython.double = 0.0
+        fresh: cython.bint = stride == 0 and self.core.n[i] == 0.0
+        if fresh and self.alike_width >= 0.0:
+            width = self.alike_width
+        elif self.explorer.uncertain:
+            slot = 1 if self.slot == 0 else 0
+            width = sqrt(self.core.weigh(i, y, at, slot))
+            if fresh:
+                self.alike_width = width
+        optimism: cython.double = self.optimism_of(i)
+        dispersion: cython.double = self.dispersion_of(i)
+        self.score[k] = self.location[k] + width * (optimism + dispersion * z)
+        self.location[k] += width * optimism
+        self.scale[k] = width * dispersion
+        if self.location[k] - REACH * self.scale[k] > self.top - REACH * self.top_scale:
+            self.top, self.top_scale = self.location[k], self.scale[k]
+        return slot
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def optimism_of(self, i: cython.Py_ssize_t) -> cython.double:
+        """The optimism about a parameter, at this choice."""
+        if self.explorer.greedy:
+            return 0.0
+        return (
+            self.explorer.optimism if self.explorer.radius == 0.0 else self.explorer.optimism_of(i)
+        )
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def dispersion_of(self, i: cython.Py_ssize_t) -> cython.double:
+        """The dispersion of a parameter, at this choice."""
+        if self.explorer.greedy:
+            return 0.0
+        return self.explorer.dispersion_of(i) if self.explorer.learned else self.explorer.dispersion
 
     # -- before any quadratic form ----------------------------------------------------------------
 
@@ -225,8 +270,6 @@ class Chooser:
 
         Locations become y'mean, scales the most that widths can be, scores the most they can be.
         """
-        optimism: cython.double = self.explorer.optimism
-        dispersion: cython.double = self.explorer.dispersion
         self.predict(y, at, stride)
         # Plain loops over arrays, one thing at a time, become vector instructions: with many arms
         # they count. Those that go by owner do not: roots are left to others.
@@ -234,17 +277,16 @@ class Chooser:
             self.scale[k] *= self.core.bound[self.owner[k]]
         for k in range(self.n_arms):
             self.scale[k] = SLACK * sqrt(self.scale[k])
-        if self.explorer.greedy:
-            optimism = dispersion = 0.0
-        elif self.explorer.learned or self.explorer.radius > 0.0:
+        if self.explorer.learned or self.explorer.radius > 0.0:
             for k in range(self.n_arms):
                 i: cython.Py_ssize_t = self.owner[k]
-                optimism, dispersion = self.explorer.optimism_of(i), self.explorer.dispersion_of(i)
-                # One product and one sum, as in a score: rounding keeps a bound a bound.
-                self.score[k] = self.location[k] + self.scale[k] * max(
-                    optimism + dispersion * z[zat + k], 0.0
-                )
+                steps: cython.double = self.optimism_of(i) + self.dispersion_of(i) * z[zat + k]
+                self.score[k] = self.location[k] + self.scale[k] * max(steps, 0.0)
             return self.place_of_most()
+        # By the same numbers for all. One product and one sum, as in a score: rounding keeps a
+        # bound a bound.
+        optimism: cython.double = self.optimism_of(0)
+        dispersion: cython.double = self.dispersion_of(0)
         for k in range(self.n_arms):
             self.score[k] = self.location[k] + self.scale[k] * max(
                 optimism + dispersion * z[zat + k], 0.0
