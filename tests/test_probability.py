@@ -169,6 +169,18 @@ def test_certain_scores_tie_and_share() -> None:
     assert chance(laws, 1) == pytest.approx((1 - chance(laws, 0)) / 1e5, abs=1e-12)
 
 
+def test_scales_that_differ_by_any_factor() -> None:
+    wide, narrow = 1e300, 1e-300
+    laws = ones([0.0, 0.0, 0.0], [wide, narrow, narrow])
+    assert [chance(laws, i) for i in range(3)] == pytest.approx([0.5, 0.25, 0.25], abs=1e-12)
+    laws = ones([wide, -wide, 0.0, wide], [narrow, wide, 0.0, narrow])
+    half = float(ndtr(2.0)) / 2
+    expected = [half, 1 - 2 * half, 0.0, half]
+    assert [chance(laws, i) for i in range(4)] == pytest.approx(expected, abs=1e-12)
+    laws = ones([0.0, 0.0, 0.0], [wide, wide, narrow])
+    assert [chance(laws, i) for i in range(3)] == pytest.approx([3 / 8, 3 / 8, 1 / 4], abs=1e-12)
+
+
 @pytest.mark.parametrize("gap", [0.0, -9.0, -30.0, 5.0])
 @pytest.mark.parametrize("scale", [[1.0, 1.0], [1.0, 0.0], [1e-3, 1.0], [1e300, 1e300]])
 def test_two_scores_keep_every_digit_of_the_tail(gap: float, scale: list[float]) -> None:
@@ -238,16 +250,21 @@ def test_the_tail_is_right_to_5e14() -> None:
         assert probability.tail(x) == pytest.approx(float(mpmath.ncdf(-x)), rel=5e-14, abs=0.0)
 
 
-def test_the_bounds_of_the_distribution_function_hold() -> None:
-    """growth(Y) = sup_x log |Phi(x + iY)| is tabulated from above, and closely."""
+def growth(y: float) -> Any:
+    """sup_x log |Phi(x + iy)|. The maximum is where x y is near pi / 2, or less if y > 1."""
 
-    def height(x: Any, y: float) -> Any:
+    def height(x: float) -> Any:
         return mpmath.log(abs(mpmath.erfc(-mpmath.mpc(x, y) / mpmath.sqrt(2)) / 2))
 
+    x = max(np.arange(-1.0, 9.0, 0.25), key=height)
+    for step in (0.05, 0.01, 0.002):
+        x = max(x + step * np.arange(-6, 7), key=height)
+    return height(x)
+
+
+def test_the_bounds_of_the_distribution_function_hold() -> None:
     with mpmath.workdps(25):
-        for y, growth in probability.STRIPS:
-            # The maximum is where x y is near pi / 2, or less with a wide strip.
-            x = max(np.arange(-1.0, 9.0, 0.25), key=lambda x: height(x, y))
-            for step in (0.05, 0.01, 0.002):
-                x = max(x + step * np.arange(-6, 7), key=lambda x: height(x, y))
-            assert 0.98 * growth < height(x, y) <= growth
+        for y, bound in probability.STRIPS:
+            assert 0.98 * bound < growth(y) <= bound
+        heights = [growth(y) / y**2 for y in np.arange(0.2, 4.0, 0.2)]
+        assert heights == sorted(heights)

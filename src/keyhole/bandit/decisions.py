@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from keyhole import kernels
 from keyhole.bandit.arms import Arm
 from keyhole.bandit.decision import Chance, Decision
-from keyhole.choice import choice_probabilities
 from keyhole.errors import InvalidValue
 from keyhole.kernels import Floats, Ints
 
@@ -73,8 +73,9 @@ class Decisions(Sequence[Decision]):
         if self._batch.law is None:
             return None
         location, scale, epsilon, places = self._batch.law
-        rows = choice_probabilities(location, scale, epsilon=epsilon)
-        return rows[np.arange(len(self)), places]
+        best = kernels.chance_rows(location, scale, places).clip(0.0, 1.0)
+        chances: Floats = (1.0 - epsilon) * best + epsilon / location.shape[1]
+        return chances
 
     def __len__(self) -> int:
         return len(self._batch.arms)

@@ -21,7 +21,7 @@ from keyhole.kernels.gaps import add_rows, fill_rounds, fill_rows, sample_rows
 from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
 from keyhole.kernels.online import Choice, Online, Tally
 from keyhole.kernels.playing import Block, Record, Truth, play, trial
-from keyhole.kernels.probability import chance_of, winning_rows
+from keyhole.kernels.probability import chance_of, chance_rows, winning_rows
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Truth",
     "add_rows",
     "chance_of",
+    "chance_rows",
     "draw_rounds",
     "fill_normals",
     "fill_rounds",

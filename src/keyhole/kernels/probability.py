@@ -8,7 +8,9 @@ Both rules rest on bounds for the distribution function on lines parallel to the
     |Phi(x + iy)| <= Phi(x) exp(y^2 / 2),  since |phi(x + iy)| = phi(x) exp(y^2 / 2)      (1)
     |Phi(x + iy)| <= exp(growth(Y)) for |y| <= Y,  growth(Y) = sup_x log |Phi(x + iY)|    (2)
 
-By the three lines theorem growth(Y) is convex; it is also even, and 0 at 0, so it increases.
+By the three lines theorem growth(Y) is convex; it is also even, and 0 at 0, so it increases. So
+does growth(Y) / Y^2 (`tests/test_probability.py` has its values): growth(aY) <= a^2 growth(Y) for
+0 <= a <= 1, and a score that is wider than the narrowest one by 1 / a counts as a^2 scores.
 
 **Equal steps.** In t = (x - m_p) / s_p, with r_j = s_p / s_j and n_j scores of law j, the integrand
 f(t) = phi(t) prod_j Phi(a_j + r_j t)^n_j is entire. The trapezoidal rule of step h is then off by
@@ -18,9 +20,9 @@ Weideman 2014, theorem 5.1). By (1), M <= p exp(c^2 R / 2) with R = 1 + sum n_j 
 
     2 p exp(-2 pi^2 / (h^2 R)).                                                           (3)
 
-By (2) with c = Y / max(1, r_1, r_2, ...), for every Y it is less than
+By (2) with c = Y / r, r = max(1, r_1, r_2, ...), for every Y it is less than
 
-    2 exp(Y^2 / 2 + growth(Y) sum n_j - 2 pi c / h),                                      (4)
+    2 exp(Y^2 / 2 + growth(Y) (R - 1) / r^2 - 2 pi c / h),                                (4)
 
 which is better with many scores. The longer one of the two steps is taken. It is a multiple of
 1 / `FINENESS`: phi at the nodes is then in a table.
@@ -30,8 +32,9 @@ steps, but only near its own location. The integral then goes over panels of Gau
 It begins at the highest lower end of all scores (`REACH` standard deviations below a location).
 From there on Phi_j of one score after the other becomes 1 and is left out. The width of a panel is
 in proportion to the narrowest score that is still there: by (2) the integrand is less than
-exp(Y^2 / 2 + growth(Y) sum n_j) / sqrt(2 pi) on an ellipse around the panel with semi-axis Y s_j,
-which bounds the error of Gauss's rule (Trefethen, Approximation Theory, theorem 19.3).
+exp(Y^2 / 2 + growth(Y) (R - 1) / r^2) / sqrt(2 pi) on an ellipse around the panel, whose semi-axis
+is Y times the narrowest scale. That bounds the error of Gauss's rule (Trefethen, Approximation
+Theory and Approximation Practice, theorem 19.3).
 
 The cost of both is Phi for every score at every node. `tail` has no branches, so that the compiler
 does four of them at once.
@@ -45,7 +48,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import erfc, exp, fabs, floor, log1p, sqrt
 
-from keyhole.kernels.types import Floats
+from keyhole.kernels.types import Floats, Ints
 
 # The two rules are off by less than this. Rounding, and what is left out, add less than 1e-13.
 TOLERANCE = 5e-13
@@ -53,6 +56,8 @@ TOLERANCE = 5e-13
 REACH = cython.declare(cython.double, 9.5)
 # And this many with 1e-17: Phi is 1 in float64.
 NEAR = cython.declare(cython.double, 8.5)
+# And two of them each exceed this many with 1e-18: where phi is that small, Phi may be taken as 1.
+BOTH_NEAR = cython.declare(cython.double, 6.0)
 # A score that is narrower than another one by this factor is certain in comparison.
 NARROWEST = cython.declare(cython.double, 1e-290)
 # Four nodes with less than this in all are left out.
@@ -83,8 +88,8 @@ STRIPS = (
 FINENESS = cython.declare(cython.Py_ssize_t, 128)
 BELL = cython.declare(cython.double[1536])
 BELL_SIZE = 1536
-# Entry k of these two is for up to 2^(k / 4) scores: the step in units of the narrowest of them,
-# and the width of a panel.
+# Entry k of these two is for up to 2^(k / 4) of the narrowest scores: the longest step and the
+# widest panel, in units of their scale.
 STEPS = cython.declare(cython.double[213])
 WIDTHS = cython.declare(cython.double[213])
 SIZES = cython.declare(cython.int, 213)
@@ -93,7 +98,7 @@ QUARTER = cython.declare(cython.double, 2.0**0.25)
 SMOOTH = cython.declare(cython.double, math.pi * math.sqrt(2.0 / math.log(2.0 / TOLERANCE)))
 # Equal steps are used up to this many nodes; for all scores at once, over this length in units of
 # the narrowest. Beyond that, graded panels are faster.
-MOST_NODES = cython.declare(cython.double, 508.0)
+MOST_NODES = cython.declare(cython.double, 1020.0)
 MOST_LENGTH = cython.declare(cython.double, 60.0)
 # The nodes of a panel.
 PANEL = cython.declare(cython.Py_ssize_t, 16)
@@ -245,8 +250,8 @@ def multiply(
         return
     # By repeated squaring, and of 1 - Phi^times rather than Phi^times: for the many scores that
     # are near 1 no digit is lost, as all terms are positive.
-    square = cython.declare(cython.double[512])
-    power = cython.declare(cython.double[512])
+    square = cython.declare(cython.double[1024])
+    power = cython.declare(cython.double[1024])
     for k in range(4 * fours):
         square[k] = above(slope * points[start + k] + offset)
         power[k] = 0.0
@@ -386,8 +391,8 @@ def by_equal_steps(
     stride: cython.Py_ssize_t,
 ) -> cython.double:
     """Return `chance_of` from the nodes t = stride k / FINENESS between k = first and t = NEAR."""
-    points = cython.declare(cython.double[512])
-    mass = cython.declare(cython.double[512])
+    points = cython.declare(cython.double[1024])
+    mass = cython.declare(cython.double[1024])
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     step = cython.cast(cython.double, stride) / FINENESS
@@ -402,13 +407,17 @@ def by_equal_steps(
     for j in range(location.shape[0]):
         times = count[j] - 1.0 if j == place else count[j]
         if times > 0.0 and can_win(location, scale, j, top):
-            slope = scale[place] / scale[j]
+            slope = max(scale[place] / scale[j], NARROWEST)
             offset = (location[place] - location[j]) / scale[j]
+            # Beyond `high` the factors of one score change nothing; those of many together may.
+            if times == 1.0:
+                high = min((NEAR - offset) / slope, max(BOTH_NEAR, (BOTH_NEAR - offset) / slope))
+            else:
+                high = (REACH - offset) / slope
+            high = max(high, -REACH)
             end = fours
-            # One by one, factors that round to 1 change nothing; many of them together may.
-            nodes_below = ((NEAR if times == 1.0 else REACH) - offset) / slope / step - first
-            if nodes_below < 4.0 * fours - 4.0:
-                end = cython.cast(cython.Py_ssize_t, floor(nodes_below)) // 4 + 1
+            if high / step - first < 4.0 * fours - 4.0:
+                end = cython.cast(cython.Py_ssize_t, floor(high / step - first)) // 4 + 1
             multiply(mass, points, 4 * start, end - start, slope, offset, times)
             k = 4 * start
             while start < fours and mass[k] + mass[k + 1] + mass[k + 2] + mass[k + 3] < NOTHING:
@@ -463,11 +472,13 @@ def by_panels(
     total = 0.0
     while low < own + REACH:
         steepest = 1.0
-        scores = 0.0
         for j in range(location.shape[0]):
             if matters(location, scale, j, top, unit, low):
                 steepest = max(steepest, unit / scale[j])
-                scores += count[j]
+        scores = 0.0
+        for j in range(location.shape[0]):
+            if matters(location, scale, j, top, unit, low):
+                scores += count[j] * (unit / scale[j] / steepest) ** 2
         half = 0.5 * WIDTHS[size_of(scores)] / steepest
         for k in range(PANEL):
             points[k] = low + half * (1.0 + NODES[k])
@@ -536,7 +547,7 @@ def chance_of(
         return 1.0 / count[place]
     if others + certain == 1.0 and count[place] == 1.0:
         return ahead(location, scale, place, rival)
-    step = STEPS[size_of(others + count[place] - 1.0)] / steepest
+    step = STEPS[size_of((curvature - 1.0) / (steepest * steepest))] / steepest
     step = max(step, SMOOTH / sqrt(curvature))
     stride = cython.cast(cython.Py_ssize_t, floor(step * FINENESS))
     if certain == 0.0 and stride > 0:
@@ -635,7 +646,8 @@ def all_by_equal_steps(
         high = max(high, (centre[i] + REACH) / slope[i])
     if high * steepest > MOST_LENGTH:
         return False
-    step = max(STEPS[size_of(n)] / steepest, SMOOTH / sqrt(curvature))
+    step = STEPS[size_of(curvature / (steepest * steepest))] / steepest
+    step = max(step, SMOOTH / sqrt(curvature))
     for k in range(cython.cast(cython.Py_ssize_t, high / step) + 1):
         add_node(step * k, step, n, slope, centre, probability, chance)
     for i in range(n):
@@ -732,4 +744,27 @@ def winning_rows(location: cython.double[:, ::1], scale: cython.double[:, ::1]) 
                 out[t, 1] = ahead(location[t], scale[t], 1, 0)
             else:
                 winning(location[t], scale[t], slope, centre, probability, chance, arm, out[t])
+    return result
+
+
+def chance_rows(
+    location: cython.double[:, ::1], scale: cython.double[:, ::1], places: Ints
+) -> Floats:
+    """Return the probability that the score in the place of each row is the largest there.
+
+    Parameters
+    ----------
+    location, scale
+        As in `winning_rows`.
+    places : ndarray of int of shape (n,)
+        The places.
+    """
+    chosen: cython.longlong[::1] = places
+    count: cython.double[::1] = np.ones(location.shape[1])
+    result = np.empty(location.shape[0])
+    out: cython.double[::1] = result
+    t: cython.Py_ssize_t
+    with cython.nogil:
+        for t in range(out.shape[0]):
+            out[t] = chance_of(location[t], scale[t], count, chosen[t])
     return result
