@@ -19,8 +19,11 @@ if cython.compiled:
 else:
     from keyhole.kernels.normals import draw_normals
 
-# So many rows at a time: what is made of normals while they are in a core's own cache.
+# So many rows at a time: what is made of normals while they are in a core's own cache, where what
+# they become, for each arm, has to fit in too.
 PIECE = cython.declare(cython.Py_ssize_t, 64)
+FEWEST = cython.declare(cython.Py_ssize_t, 16)
+FITS = cython.declare(cython.Py_ssize_t, 2**13)
 
 
 @cython.final
@@ -97,7 +100,6 @@ class Panels:
 
         Where less than four rows are left, the last one is taken repeatedly.
         """
-        cells: cython.double[:, :, ::1] = self.cells
         rank: cython.Py_ssize_t = self.n_rows
         width: cython.Py_ssize_t = self.n_columns
         start: cython.Py_ssize_t = max(min(8 * panel, width - 8), 0)
@@ -117,10 +119,10 @@ class Panels:
                 sum0[j] = sum1[j] = sum2[j] = sum3[j] = 0.0
             for i in range(rank):
                 for j in range(8):
-                    sum0[j] += rows[a + i] * cells[panel, i, j]
-                    sum1[j] += rows[b + i] * cells[panel, i, j]
-                    sum2[j] += rows[c + i] * cells[panel, i, j]
-                    sum3[j] += rows[d + i] * cells[panel, i, j]
+                    sum0[j] += rows[a + i] * self.cells[panel, i, j]
+                    sum1[j] += rows[b + i] * self.cells[panel, i, j]
+                    sum2[j] += rows[c + i] * self.cells[panel, i, j]
+                    sum3[j] += rows[d + i] * self.cells[panel, i, j]
             a = (into + t) * width + start
             b = (into + min(t + 1, n - 1)) * width + start
             c = (into + min(t + 2, n - 1)) * width + start
@@ -218,12 +220,13 @@ def draw_shared(
     unseen: Panels
     root, eta, unseen = law.panels
     noise_scale: cython.double = law.reward_scale
-    room: cython.double[::1] = np.empty(PIECE * max(root.n_rows, unseen.n_rows))
+    piece: cython.Py_ssize_t = max(FEWEST, min(PIECE, FITS // eta.n_columns))
+    room: cython.double[::1] = np.empty(piece * max(root.n_rows, unseen.n_rows))
     low: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t
     with cython.nogil:
         while low < rounds:
-            n = min(PIECE, rounds - low)
+            n = min(piece, rounds - low)
             draw_normals(context, room, n * root.n_rows)
             root.multiply(room, 0, n, y, low)
             eta.multiply(y, low, n, values, low)
