@@ -436,7 +436,7 @@ class Core:
             return
         self.stamp += 1
         self.late[i] = 0.0
-        for m in range(n, n + (-n) % 4):  # a pass takes four
+        for m in range(n, (n + 3) // 4 * 4):  # a pass takes four
             for j in range(dim):
                 self.late_y[i, m, j] = self.late_w[i, m, j] = 0.0
         for r in range(dim):
