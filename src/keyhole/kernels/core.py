@@ -185,7 +185,7 @@ class Core:
                 self.products[slot, j] -= share * self.late_w[i, m, j]
         for j in range(dim):
             total += y[at + j] * self.products[slot, j]
-        return total if total > 0.0 else 0.0
+        return 0.0 if total < 0.0 else total
 
     @cython.cfunc
     @cython.nogil
