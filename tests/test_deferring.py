@@ -5,13 +5,16 @@ import pytest
 
 import keyhole as kh
 from keyhole import kernels
-from keyhole.kernels.deferring import LARGE, TOGETHER
-from keyhole.kernels.learning import cancels
+from keyhole.kernels.core import LARGE, TOGETHER
+
+# As in kernels.core, where they are numbers of C.
+CANCELLATION, EPSILON = 1e-6, 2.0**-52
 
 
 @pytest.mark.parametrize("dim", [LARGE, LARGE + 3, LARGE + 8])
 @pytest.mark.parametrize("rounds", [1, 3, 150])
-def test_large_matrices_follow_the_textbook(rounds: int, dim: int) -> None:
+@pytest.mark.parametrize("keeps", [False, True])
+def test_large_matrices_follow_the_textbook(keeps: bool, rounds: int, dim: int) -> None:
     """The same arms, and in the end the same B and P, whatever number of steps was left waiting."""
     n_arms = 3
     rng = np.random.default_rng(1)
@@ -19,8 +22,8 @@ def test_large_matrices_follow_the_textbook(rounds: int, dim: int) -> None:
     rewards = rng.standard_normal((rounds, n_arms))
     posterior, chosen = kh.Posterior(n_parameters=n_arms, dim=dim), np.empty(rounds, np.int64)
     block = kernels.Block(y, rewards, z, np.full((rounds, 2), 0.5))
-    rule = kh.ThompsonSampling(v=1.0).rule.plain()
-    kernels.play(posterior.state, rule, np.arange(n_arms), block, True, chosen)
+    rule = kh.ThompsonSampling(v=1.0).plain_rule()
+    kernels.play(kernels.Chooser(posterior.core, rule, np.arange(n_arms), keeps), block, chosen)
 
     B, b = np.tile(np.eye(dim), (n_arms, 1, 1)), np.zeros((n_arms, dim))
     for t in range(rounds):
@@ -48,15 +51,15 @@ def test_late_steps_give_way_to_the_sums(trusted: bool) -> None:
     rewards = rng.standard_normal((rounds, 1))
     late, now = (kh.Posterior(n_parameters=1, dim=dim) for _ in range(2))
     block = kernels.Block(y, rewards, np.zeros((rounds, 1)), np.full((rounds, 2), 0.5))
-    rule, chosen = kh.Greedy().rule.plain(), np.empty(rounds, np.int64)
-    kernels.play(late.state, rule, np.zeros(1, np.int64), block, True, chosen)
+    chooser = kernels.Chooser(late.core, kh.Greedy().plain_rule(), np.zeros(1, np.int64), False)
+    kernels.play(chooser, block, np.empty(rounds, np.int64))
 
     anew, cancelled = [], 0
     for t in range(rounds):
         state, each = now.state, y[t, 0]
-        q = float(each @ now.covariance[0] @ each)
-        most = float(each @ each) * float(state.bound[0])
-        cancelled += cancels(state.matrices[0, 1:], each, most, max(q, 0.0))
+        q = max(float(each @ now.covariance[0] @ each), 0.0)
+        terms = float(each**2 @ np.diag(now.covariance[0]))
+        cancelled += terms > CANCELLATION / EPSILON * (1.0 + q)
         now.learn(0, each, float(rewards[t, 0]))
         if state.staleness[0] == 0.0:
             anew.append(t + 1)

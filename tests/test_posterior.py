@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 import keyhole as kh
 from keyhole import kernels
-from keyhole.kernels.learning import REFRESH_STEPS
 
 EPS = float(np.finfo(np.float64).eps)
+# As in kernels.core, where it is a number of C.
+REFRESH_STEPS = 4096
 Array = NDArray[np.float64]
 
 
@@ -25,6 +26,12 @@ def learned(
     for row, reward in zip(y, rewards, strict=True):
         posterior.learn(0, row, reward)
     return posterior
+
+
+def learn_each(posterior: kh.Posterior, y: Array, rewards: Array) -> None:
+    """Take a step for each reward of the first parameter, however many there are."""
+    owner, never = np.zeros(len(y), np.int64), np.zeros(posterior.n_parameters, np.bool_)
+    posterior.core.learn(owner, y, rewards, never)
 
 
 def assert_same(a: kh.Posterior, b: kh.Posterior, *, digits: float = 1e-9) -> None:
@@ -193,8 +200,8 @@ def test_a_million_updates_with_scales_from_1e_minus_4_to_1e4(mixing: str) -> No
         y = y @ rng.standard_normal((d, d))
     y *= 10.0 ** np.linspace(-4, 4, d)
     posterior = kh.Posterior(n_parameters=1, dim=d)
-    owner, rewards = np.zeros(n, np.int64), rng.standard_normal(n)
-    kernels.absorb_many(posterior.state, owner, y, rewards)
+    rewards = rng.standard_normal(n)
+    learn_each(posterior, y, rewards)
 
     B, P = posterior.precision[0], posterior.covariance[0]
     assert np.linalg.cond(B) > 1e13
@@ -249,7 +256,7 @@ def test_observations_that_make_B_singular_in_float64_give_no_nan(
     rng = np.random.default_rng(seed)
     posterior = kh.Posterior(n_parameters=1, dim=5)
     y = np.outer(size * rng.standard_normal(50_000), direction)
-    kernels.absorb_many(posterior.state, np.zeros(len(y), np.int64), y, np.ones(len(y)))
+    learn_each(posterior, y, np.ones(len(y)))
     for _ in range(2):
         _, width = posterior.predict(np.array([0]), rng.standard_normal((1000, 5)))
         assert np.isfinite(width).all()
@@ -270,17 +277,18 @@ def test_what_is_not_a_precision_has_no_inverse() -> None:
 def test_rounding_below_zero_is_cut_off() -> None:
     """A covariance that rounding has made indefinite: no width, no step and no residual is less
     than nothing."""
-    posterior = kh.Posterior(n_parameters=1, dim=2)
+    posterior = learned(np.array([[1.0, 2.0]]), np.ones(1))
     posterior.state.covariance[0][np.diag_indices(2)] = -1.0
-    _, width = posterior.predict(np.array([0]), np.ones((1, 2)))
+    y, zero = np.ones((1, 2)), np.zeros((1, 1))
+    _, width = posterior.predict(np.array([0]), y)
     assert width.tolist() == [[0.0]]
-    law, y = np.empty((3, 1)), np.ones((1, 2))
-    numbers: tuple[Any, ...] = (*kh.LinUCB(1.0).rule, *posterior.state)
-    kernels.choose(
-        np.array([0]), y, np.zeros(1), np.zeros(2), False, law, np.empty((2, 2)), *numbers
-    )
-    assert law[2, 0] == 0.0
-    kernels.learn(0, np.array([1.0, 2.0]), 1.0, np.empty(2), -1.0, *posterior.state)
+    assert posterior.core.product(0, y[0])[0] == 0.0
+    rule = kh.LinUCB(alpha=1.0).plain_rule()
+    chooser = kernels.Chooser(posterior.core, rule, np.zeros(1, np.int64), keeps=True)
+    _, score, location, scale = chooser.choose_rounds(y[None], zero, np.zeros((1, 2)))
+    assert score[0] == location[0, 0] == pytest.approx(posterior.mean.sum())
+    assert scale[0, 0] == 0.0
+    learn_each(posterior, np.array([[1.0, 2.0]]), np.ones(1))
     assert np.isfinite(posterior.state.mean).all()
     posterior.state.penalty[0] = 5.0
     assert np.isfinite(posterior.noise_scale()).all()
@@ -301,7 +309,7 @@ def test_a_scheduled_refresh_comes_after_so_many_steps() -> None:
     """And replaces whatever the caches held by what the sums say, the bound included."""
     posterior = kh.Posterior(n_parameters=1, dim=2)
     y = np.random.default_rng(1).standard_normal((4095, 2)) * 1e-3
-    kernels.absorb_many(posterior.state, np.zeros(4095, np.int64), y, np.ones(4095))
+    learn_each(posterior, y, np.ones(4095))
     assert posterior.state.staleness[0] == pytest.approx(4095 / 4096, abs=1e-6)
     posterior.state.covariance[0][np.tril_indices(2)] *= 1.5
     posterior.state.bound[0] = 1e-9

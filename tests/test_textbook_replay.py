@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole import kernels
+from keyhole import kernels, seeds
 from tests.policies import every_policy
 from tests.textbook import Textbook
 
@@ -45,16 +45,10 @@ def test_the_kernel_replays_the_textbook(policy: kh.Policy, shared_context: bool
         arms[t] = turn.arm
         z.append(turn.z)
 
-    for prune in (True, False):
+    for keeps in (True, False):
         posterior, chosen = posterior_of(policy), np.empty(ROUNDS, np.int64)
-        kernels.play(
-            posterior.state,
-            policy.rule,
-            owner_of(policy),
-            kernels.Block(y, rewards, np.array(z), uniforms),
-            prune,
-            chosen,
-        )
+        chooser = kernels.Chooser(posterior.core, policy.plain_rule(), owner_of(policy), keeps)
+        kernels.play(chooser, kernels.Block(y, rewards, np.array(z), uniforms), chosen)
         np.testing.assert_array_equal(chosen, arms)
         # The sums are the same additions in the same order; fused multiply-adds may differ by one
         # rounding each, so n of them by n eps relative to the largest.
@@ -63,26 +57,32 @@ def test_the_kernel_replays_the_textbook(policy: kh.Policy, shared_context: bool
 
 
 def test_a_bandit_replays_the_textbook_online() -> None:
-    """`Bandit` draws N normals and two uniforms a round from its seed; the rest is the kernel's."""
+    """`Bandit` draws N normals and two uniforms a round from its seed; the rest is the kernel's.
+
+    The kernel is that of the simulation, and the textbook itself, on normals along its directions.
+    """
     policy = kh.ThompsonSampling(v=0.7)
     bandit = kh.Bandit(policy, arms=N_ARMS, dim=DIM, seed=11)
-    posterior, data = posterior_of(policy), np.random.default_rng(3)
-    stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(11)))
+    posterior, book = posterior_of(policy), Textbook(policy, N_ARMS, DIM)
+    chooser = kernels.Chooser(posterior.core, policy.plain_rule(), owner_of(policy), keeps=False)
+    data, stream = np.random.default_rng(3), seeds.stream(11)
+    z, uniforms, chosen = np.empty((1, N_ARMS)), np.empty((1, 2)), np.empty(1, np.int64)
     for _ in range(200):
         y, reward = data.standard_normal((N_ARMS, DIM)), float(data.standard_normal())
-        z, uniforms = stream.standard_normal(N_ARMS), stream.random(2)
+        kernels.fill_normals(stream, z[0])
+        kernels.fill_uniforms(stream, uniforms[0])
         decision = bandit.choose(y)
         bandit.learn(decision, reward)
-        chosen = np.empty(1, np.int64)
         kernels.play(
-            posterior.state,
-            policy.rule,
-            owner_of(policy),
-            kernels.Block(y[None], np.full((1, N_ARMS), reward), z[None], uniforms[None]),
-            True,
-            chosen,
+            chooser, kernels.Block(y[None], np.full((1, N_ARMS), reward), z, uniforms), chosen
         )
         assert decision.arm == chosen[0]
+        directions = np.array(
+            [np.linalg.cholesky(np.linalg.inv(B)).T @ row for B, row in zip(book.B, y, strict=True)]
+        )
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        assert decision.arm == book.choose(y, z.T * directions, *uniforms[0]).arm
+        book.learn(int(chosen[0]), y[chosen[0]], reward)
     np.testing.assert_array_equal(bandit.posterior.precision, posterior.precision)
 
 

@@ -185,7 +185,7 @@ class Core:
                 self.products[slot, j] -= share * self.late_w[i, m, j]
         for j in range(dim):
             total += y[at + j] * self.products[slot, j]
-        return total if total > 0.0 else 0.0
+        return 0.0 if total < 0.0 else total
 
     @cython.cfunc
     @cython.nogil
@@ -436,7 +436,7 @@ class Core:
             return
         self.stamp += 1
         self.late[i] = 0.0
-        for m in range(n, n + (-n) % 4):  # a pass takes four
+        for m in range(n, (n + 3) // 4 * 4):  # a pass takes four
             for j in range(dim):
                 self.late_y[i, m, j] = self.late_w[i, m, j] = 0.0
         for r in range(dim):
