@@ -90,9 +90,7 @@ def test_squares_move_both_triangles_at_once(dim: int, n: int) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, TOGETHER - 1])
 @pytest.mark.parametrize("dim", WAITING)
-def test_squares_that_wait_go_into_both_triangles_when_they_are_asked_for(
-    dim: int, n: int
-) -> None:
+def test_squares_that_wait_go_into_both_triangles_when_they_are_asked_for(dim: int, n: int) -> None:
     """Until then the matrices are left alone, and products know of them already."""
     core, B, P = known(dim)
     before = core.state.matrices.copy()

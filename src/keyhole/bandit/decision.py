@@ -136,7 +136,8 @@ class Decision(Choice):
     @property
     def arm(self) -> Arm:
         """The name of the chosen arm."""
-        return self._arm
+        arm: Arm = self._arm
+        return arm
 
     @property
     def score(self) -> float | None:
@@ -268,8 +269,9 @@ class Decision(Choice):
         # A probability that nobody has read is not integrated to be shown.
         record = {**self._but_probability(), "probability": self._probability}
         shown_fields = ("id", "arm", "probability", "score", "observation", "predicted")
-        left_out = () if self._law is None or self._probability is not None else ("probability",)
-        left_out += () if self._predicted else ("predicted",)
+        left_out = {"predicted"} if not self._predicted else set()
+        if self._probability is None and self._law is not None:
+            left_out.add("probability")
         fields = ", ".join(f"{k}={record[k]!r}" for k in shown_fields if k not in left_out)
         return f"Decision({fields})"
 

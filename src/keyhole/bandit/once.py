@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from keyhole.bandit.decisions import Decisions
-from keyhole.kernels.recent import REMEMBERED, RecentIds
 from keyhole.errors import AlreadyLearned
+from keyhole.kernels.recent import REMEMBERED, RecentIds
 
 if TYPE_CHECKING:
     from keyhole.bandit.decision import Decision

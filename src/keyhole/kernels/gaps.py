@@ -185,8 +185,13 @@ class Filling:
             i = self.seen[a]
             for b in range(n):
                 j = self.seen[b]
-                self.correlation[a, b] = self.sums.covariance(i, j) / (self.scale[a] * self.scale[b])
-                most, fewest = fmax(most, self.sums.pairs[i, j]), fmin(fewest, self.sums.pairs[i, j])
+                self.correlation[a, b] = self.sums.covariance(i, j) / (
+                    self.scale[a] * self.scale[b]
+                )
+                most, fewest = (
+                    fmax(most, self.sums.pairs[i, j]),
+                    fmin(fewest, self.sums.pairs[i, j]),
+                )
         fewest = fmax(fewest, 1.0)
         ridge: cython.double = 1.0 / most + (1.0 - fewest / most) * sqrt(n / fewest)
         # Most often no eigenvalue is below zero, as this shows at a tenth of the price of them all.
@@ -307,10 +312,14 @@ class Filling:
         i: cython.Py_ssize_t
         for s in range(n_same):
             t = self.same[s]
-            guess: cython.double = self.sums.origin[j] + self.sums.total[j, j] / self.sums.pairs[j, j]
+            guess: cython.double = (
+                self.sums.origin[j] + self.sums.total[j, j] / self.sums.pairs[j, j]
+            )
             for a in range(self.n_seen):
                 i = self.seen[a]
-                mean: cython.double = self.sums.origin[i] + self.sums.total[i, i] / self.sums.pairs[i, i]
+                mean: cython.double = (
+                    self.sums.origin[i] + self.sums.total[i, i] / self.sums.pairs[i, i]
+                )
                 guess += self.gain[a] * (rows[t, i] - mean)
             rows[t, j] = guess
 

@@ -16,13 +16,11 @@ from keyhole.kernels.types import Floats
 
 if cython.compiled:
     from cython.cimports.keyhole.kernels.choosing import Chooser
-    from cython.cimports.keyhole.kernels.core import Core
     from cython.cimports.keyhole.kernels.normals import draw_normals, next_uniform
     from cython.cimports.keyhole.kernels.probability import chance_of
     from cython.cimports.keyhole.kernels.recent import RecentIds
 else:
     from keyhole.kernels.choosing import Chooser
-    from keyhole.kernels.core import Core
     from keyhole.kernels.normals import draw_normals, next_uniform
     from keyhole.kernels.probability import chance_of
     from keyhole.kernels.recent import RecentIds
@@ -34,7 +32,7 @@ FLOAT64 = np.dtype(np.float64)
 @cython.exceptval(-1, check=False)
 def all_floats(numbers: list) -> cython.bint:  # type: ignore[type-arg]
     """Whether a list holds floats alone: of anything else, NumPy might make what was not meant."""
-    for number in numbers:
+    for number in numbers:  # noqa: SIM110 - a generator is slower
         if type(number) is not float:
             return False
     return True
@@ -50,26 +48,36 @@ class Choice:
 
     def _set(self, arm: Any, score: Any, observation: Floats, is_for_all: bool) -> None:
         """Fill in what every decision has."""
-        self._arm, self._score, self._is_for_all = arm, score, is_for_all
-        self._observation = observation
+        self._arm: Any = arm
+        self._score: float | None = score
+        self._is_for_all: bool = is_for_all
+        self._observation: Floats = observation
         self.y = observation
-        self._id = self._run = self._probability = self._law = None
-        self._predicted = self._learned_by = ()
-        self._number = self._column = self._n_arms = 0
-        self._epsilon, self._has_missing = 0.0, False
+        self._id: str | None = None
+        self._run: str | None = None
+        self._number: int = 0
+        self._probability: float | None = None
+        self._law: Any = None
+        self._column: int = 0
+        self._epsilon: float = 0.0
+        self._n_arms: int = 0
+        self._predicted: tuple[int, ...] = ()
+        self._has_missing: bool = False
+        self._learned_by: tuple[object, ...] = ()
 
     @cython.ccall
     def name(self) -> str:
         """Return the id, or None if there is none."""
         if self._id is None and self._run is not None:
             self._id = f"{self._run}-{self._number}"
-        return self._id
+        return self._id  # type: ignore[return-value] # Cython knows no str | None
 
     def chance(self) -> float:
         """Return the exact probability with which the arm was chosen."""
         law: cython.double[:, ::1] = self._law
         best: cython.double = chance_of(law[0], law[1], law[2], self._column)
-        return (1.0 - self._epsilon) * min(max(best, 0.0), 1.0) + self._epsilon / self._n_arms
+        chance: float = (1.0 - self._epsilon) * min(max(best, 0.0), 1.0)
+        return chance + self._epsilon / self._n_arms
 
 
 @cython.cclass
@@ -120,17 +128,18 @@ class Online:
         tally: Tally,
         recent: RecentIds,
         token: object,
-        kind: type,
+        kind: type[Choice],
         largest: float,
     ) -> None:
         self.chooser, self.core = chooser, chooser.core
         self.names, self.parameters, self.stream = names, parameters, stream
         self.tally, self.recent, self.token, self.kind = tally, recent, (token,), kind
         self.largest, self.z = largest, np.empty(chooser.n_arms)
-        self.last, self.last_stamp, self.last_slot = None, -1, -1
+        self.last: Choice | None = None
+        self.last_stamp = self.last_slot = -1
 
     def choose(self, y: Any) -> Any:
-        """Return a decision, if y is a plain array, or a list, of usable floats, as they should be."""
+        """Return a decision, if y is a plain array or list of usable floats, as many as needed."""
         if type(y) is list and all_floats(y):
             y = np.array(y)
         if type(y) is not np.ndarray or y.dtype is not FLOAT64:
@@ -138,7 +147,7 @@ class Online:
         chooser: Chooser = self.chooser
         dim: cython.Py_ssize_t = self.core.dim
         stride: cython.Py_ssize_t = 0
-        own: object = y.copy()
+        own: Any = y.copy()
         if y.ndim == 2 and y.shape[1] == dim:
             own = own.reshape(-1)
             stride = dim if y.shape[0] > 1 else 0
@@ -153,7 +162,7 @@ class Online:
         tie: cython.double = next_uniform(self.stream)
         place: cython.Py_ssize_t = chooser.choose(seen, 0, stride, self.z, 0, coin, tie)
 
-        choice: Choice = self.kind.__new__(self.kind)
+        choice: Choice = Choice.__new__(self.kind)
         if stride:
             own = own[place * dim : (place + 1) * dim].copy()
             seen = own

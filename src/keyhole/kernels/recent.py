@@ -35,7 +35,7 @@ class RecentIds:
         return decision_id in self.younger or decision_id in self.older
 
     def __contains__(self, decision_id: str) -> bool:
-        return self.has(decision_id)
+        return bool(self.has(decision_id))
 
     @cython.ccall
     def add(self, decision_id: str) -> None:
