@@ -332,6 +332,23 @@ def test_matrices_of_hopeless_arms_are_not_read(keeps: bool) -> None:
         assert not keeps or np.isnan(found[3][0, 1])
 
 
+@pytest.mark.parametrize(("mean", "counts"), [(3.0, True), (8.0, False)])
+def test_reach_is_that_of_a_difference(mean: float, counts: bool) -> None:
+    """One reward leaves a width of 2^-1/2, and 9,999 one of 0.01, in one dimension.
+
+    Means apart by 3 are 4.2 standard deviations of the first apart, and the second arm, narrow as
+    it is, wins with probability 1e-5; those apart by 8 are 11.
+    """
+    posterior, policy = kh.Posterior(n_parameters=2, dim=1), kh.ThompsonSampling(v=1.0)
+    posterior.learn(0, np.ones(1), 2.0 * mean)
+    posterior.learn_many(np.ones(9999, np.int64), np.ones((9999, 1)), np.zeros(9999))
+    chooser = chooser_of(policy, posterior, 2, True)
+    made = chooser.choose_rounds(np.ones((1, 1, 1)), np.zeros((1, 2)), np.full((1, 2), 0.5))
+    assert made[0][0] == 0
+    np.testing.assert_allclose(made[2], [[mean, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(made[3], [[np.sqrt(0.5), 0.01 if counts else 0.0]], rtol=1e-9)
+
+
 @pytest.mark.parametrize("n_arms", range(1, 18))
 def test_the_most_promising_arm_is_read_first(n_arms: int) -> None:
     """Wherever it is: its score puts all others out of reach, whose widths are then not computed."""
