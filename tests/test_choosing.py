@@ -15,7 +15,7 @@ from tests.textbook import Textbook
 
 Array = NDArray[np.float64]
 # As in kernels.choosing, where it is a number of C.
-REACH = 9.5
+REACH = 8.5
 
 
 def owner_of(policy: kh.Policy, n_arms: int) -> NDArray[np.int64]:
@@ -169,12 +169,11 @@ def test_scores_and_laws_are_those_of_all_arms_written_out(
             assert chosen[t] == int(uniforms[t, 0] / epsilon * n_arms)
         else:
             assert written_out[chosen[t]] >= written_out.max() - 1e-9
-        # What was left out is beyond reach, and below all that was not.
-        counts = np.abs(location[t] - m) + np.abs(scale[t] - s) < 1e-9
-        floor = (m - REACH * s).max()
-        assert (m + REACH * s)[~counts].max(initial=-np.inf) < floor + 1e-9
-        assert location[t, ~counts].max(initial=-np.inf) < floor + 1e-9
-        assert not scale[t, ~counts].any()
+        # What was left out has an arm that is out of its reach, and is given as certainly below it.
+        for k in np.flatnonzero(np.abs(location[t] - m) + np.abs(scale[t] - s) > 1e-9):
+            assert (m - m[k] - REACH * np.hypot(s, s[k])).max() > -1e-9
+            assert (m - location[t, k] - REACH * s).max() > -1e-9
+            assert scale[t, k] == 0.0
     whole = posterior.scores(policy.rule, owner, y[:, 0] if one_context else y)
     np.testing.assert_allclose(
         kh.choice_probabilities(location, scale), kh.choice_probabilities(*whole), atol=1e-9
@@ -310,9 +309,9 @@ def test_matrices_of_hopeless_arms_are_not_read(keeps: bool) -> None:
     """Behind the bound there is a real saving; with a law, of arms that are out of reach.
 
     200 rewards at y = (1, 0) leave a width of 201^-1/2 = 0.07, of which the kept bound says 1, as
-    the other direction is unknown. Scores of dispersion v reach from 4.9 - 0.7 v at the best arm,
-    and to 9.5 v at most at the next. With v = 0.1 that tells them apart; with v = 1 only these
-    normals do.
+    the other direction is unknown. Means are 4.98 apart, and the difference of two scores of
+    dispersion v has a standard deviation of v at most: with v = 0.1 that is out of reach, with
+    v = 1 only these normals tell them apart.
     """
     y = np.array([[[1.0, 0.0]]])
     for v, is_read in ((0.1, False), (1.0, True)):
@@ -331,6 +330,23 @@ def test_matrices_of_hopeless_arms_are_not_read(keeps: bool) -> None:
         z = np.array([[0.5, 500.0, 1.0]])
         found = chooser.choose_rounds(y, z, np.full((1, 2), 0.5))
         assert not keeps or np.isnan(found[3][0, 1])
+
+
+@pytest.mark.parametrize(("mean", "counts"), [(3.0, True), (8.0, False)])
+def test_reach_is_that_of_a_difference(mean: float, counts: bool) -> None:
+    """One reward leaves a width of 2^-1/2, and 9,999 one of 0.01, in one dimension.
+
+    Means apart by 3 are 4.2 standard deviations of the first apart, and the second arm, narrow as
+    it is, wins with probability 1e-5; those apart by 8 are 11.
+    """
+    posterior, policy = kh.Posterior(n_parameters=2, dim=1), kh.ThompsonSampling(v=1.0)
+    posterior.learn(0, np.ones(1), 2.0 * mean)
+    posterior.learn_many(np.ones(9999, np.int64), np.ones((9999, 1)), np.zeros(9999))
+    chooser = chooser_of(policy, posterior, 2, True)
+    made = chooser.choose_rounds(np.ones((1, 1, 1)), np.zeros((1, 2)), np.full((1, 2), 0.5))
+    assert made[0][0] == 0
+    np.testing.assert_allclose(made[2], [[mean, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(made[3], [[np.sqrt(0.5), 0.01 if counts else 0.0]], rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_arms", range(1, 18))

@@ -170,6 +170,9 @@ class Online:
         choice._observation, choice.y = own, seen
         choice._run, choice._is_for_all = self.tally.run, stride == 0
         choice._predicted = choice._learned_by = ()
+        choice._id = choice._law = choice._probability = None
+        choice._column = choice._n_arms = 0
+        choice._epsilon, choice._has_missing = 0.0, False
         if chooser.keeps:
             choice._law = chooser.law[:, : chooser.n_columns].copy()
             choice._column, choice._n_arms = chooser.column, chooser.n_arms
