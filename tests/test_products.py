@@ -7,7 +7,6 @@ from numba.core.errors import TypingError
 
 from keyhole.kernels import vectors
 from keyhole.kernels.algebra import dots, most, move_squares, multiply, place_of_most
-from keyhole.kernels.drawing import product, used_rows
 from keyhole.kernels.tiles import add_squares, subtract_squares
 from keyhole.kernels.vectors import (
     first,
@@ -120,16 +119,3 @@ def test_many_squares_by_tiles(dim: int, n: int) -> None:
     np.testing.assert_allclose(less[1:], both[1:] - np.tril(squares), atol=1e-12)
     np.testing.assert_array_equal(more[-1], both[-1])
     np.testing.assert_array_equal(less[0], both[0])
-
-
-@pytest.mark.parametrize("columns", [1, 3, 4, 5, 8, 9, 12, 13, 20])
-@pytest.mark.parametrize("rows", [0, 1, 3, 4, 6, 9])
-def test_rows_times_a_matrix(rows: int, columns: int) -> None:
-    rng = np.random.default_rng(columns)
-    for inner in (1, 7, columns):
-        given = rng.standard_normal((rows, inner))
-        full = rng.standard_normal((inner, columns))
-        for matrix in (full, np.triu(full), np.tril(full), full * np.eye(inner, columns), 0 * full):
-            out = np.full((rows, columns), np.nan)
-            product(given, matrix, used_rows(matrix), out)
-            np.testing.assert_allclose(out, given @ matrix, atol=1e-12)
