@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 import keyhole as kh
@@ -35,7 +36,8 @@ def uniforms_of_normals(state: normals.Bits) -> memoryview:
     z = np.empty(N)
     normals.fill_normals(state, z)
     # Phi(z) rounds to 1 from z = 8.3 on.
-    return np.minimum(special.ndtr(z) * 2.0**32, 2.0**32 - 1.0).astype(np.uint32).data
+    uniforms: NDArray[np.float64] = np.minimum(special.ndtr(z) * 2.0**32, 2.0**32 - 1.0)
+    return uniforms.astype(np.uint32).data
 
 
 SOURCES: dict[str, Callable[[normals.Bits], memoryview]] = {

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +79,39 @@ def test_streams_differ_and_are_repeated() -> None:
     assert (one == np.concatenate(parts)).all()
     for other in (kh.Streams(3)["b"], kh.Streams(4)["a"]):
         assert abs(np.corrcoef(one, other.standard_normal(1000))[0, 1]) < 4.5 / math.sqrt(1000)
+
+
+def test_a_state_is_saved_and_restored() -> None:
+    """Four words are all there is, also in between."""
+    stream = kh.Streams(8)["a"]
+    stream.standard_normal(77)
+    words = stream.state.tolist()
+    assert len(words) == 4
+    expected = stream.standard_normal(500), stream.random(5)
+    other = kh.Streams(9)["b"]
+    other.state[:] = np.array(words, np.uint64)
+    assert (other.standard_normal(500) == expected[0]).all()
+    assert (other.random(5) == expected[1]).all()
+
+
+def test_bits_are_those_of_sfc64() -> None:
+    """NumPy has the same generator: from one state come the same bits, and it ends in the same."""
+    state = normals.stream_state(np.array([3, 2**63, 2**64 - 1], np.uint64), 7)
+    reference = np.random.SFC64()
+    reference.state = {
+        "bit_generator": "SFC64",
+        "state": {"state": state.copy()},
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+    bits = np.empty(100_000, np.uint64)
+    normals.fill_bits(state, bits)
+    assert (bits == reference.random_raw(100_000)).all()
+    after: dict[str, Any] = dict(reference.state)
+    assert (after["state"]["state"] == state).all()
+    uniforms = np.empty(1000)
+    normals.fill_uniforms(state, uniforms)
+    assert (uniforms == np.random.Generator(reference).random(1000)).all()
 
 
 def test_uniforms() -> None:

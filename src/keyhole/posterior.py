@@ -153,7 +153,7 @@ class Posterior:
             raise InvalidValue(
                 f"y must have shape (n, {self.dim}) or (n, {owner.size}, {self.dim}), got {y.shape}"
             )
-        rows = y.reshape(n, -1, self.dim)
+        rows = y if y.ndim == 3 else y[:, None]
         mean, width = np.empty((2, n, owner.size))
         self._core.predict(owner, rows, mean, width)
         return mean, width

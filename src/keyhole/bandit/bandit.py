@@ -332,7 +332,7 @@ class Bandit(sharing.Shared):
         kernels.fill_normals(self._random, z.reshape(-1))
         kernels.fill_uniforms(self._random, uniforms.reshape(-1))
         places, scores, location, scale = chooser.choose_rounds(
-            design.reshape(n, -1, features.width), z, uniforms
+            design if design.ndim == 3 else design[:, None], z, uniforms
         )
         chosen, lineage = (np.arange(n), places), self._lineage
         own, for_all = filled if filled.ndim == 2 else filled[chosen], filled.ndim == 2

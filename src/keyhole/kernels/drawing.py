@@ -103,10 +103,10 @@ class Panels:
         rank: cython.Py_ssize_t = self.n_rows
         width: cython.Py_ssize_t = self.n_columns
         start: cython.Py_ssize_t = max(min(8 * panel, width - 8), 0)
-        sum0: cython.double[8]
-        sum1: cython.double[8]
-        sum2: cython.double[8]
-        sum3: cython.double[8]
+        sum0 = cython.declare(cython.double[8])
+        sum1 = cython.declare(cython.double[8])
+        sum2 = cython.declare(cython.double[8])
+        sum3 = cython.declare(cython.double[8])
         t: cython.Py_ssize_t
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -248,8 +248,8 @@ def draw_own(
 ) -> None:
     """Draw rounds where every arm sees its own y."""
     root: Panels = law.panels[0]
-    eta: cython.const[cython.double][:, ::1] = law.eta
-    scale: cython.const[cython.double][:, ::1] = law.unseen
+    eta: cython.double[:, ::1] = np.array(law.eta)  # a read-only array has no such view
+    scale: cython.double[:, ::1] = np.array(law.unseen)
     noise_scale: cython.double = law.reward_scale
     arms: cython.Py_ssize_t = eta.shape[0]
     dim: cython.Py_ssize_t = eta.shape[1]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, fmax, fmin, isnan, sqrt
+from cython.cimports.libc.math import isnan, sqrt
 
 from keyhole.kernels.types import Floats
+
+INFINITY = cython.declare(cython.double, float("inf"))
 
 
 @cython.final
@@ -44,7 +46,7 @@ class Sums:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def add(self, rows: cython.const[cython.double][:, ::1], t: cython.Py_ssize_t) -> cython.void:
+    def add(self, rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.void:
         """Add row t to the sums."""
         j: cython.Py_ssize_t
         k: cython.Py_ssize_t
@@ -111,7 +113,7 @@ class Filling:
     def fill(
         self, rows: cython.double[:, ::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t
     ) -> cython.int:
-        """Fill n rows from `first` on. Those with the same missing entries share the costly step."""
+        """Fill n rows from `first` on: one decomposition for all that miss the same entries."""
         t: cython.Py_ssize_t
         other: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -140,7 +142,7 @@ class Filling:
         """Fill the rows of the first places of `same`, which have the same missing entries.
 
         mean_m + C_ms (C_ss + ridge I)^-1 z_s in standard units, with the means, standard deviations
-        and correlations C of the self.sums. A prediction that would explain more than all of an entry's
+        and correlations C of the sums. A prediction that would explain more than all of an entry's
         variance is scaled down to that. An entry of which nothing was ever seen stays NaN, and one
         that never varied tells nothing.
         """
@@ -188,11 +190,8 @@ class Filling:
                 self.correlation[a, b] = self.sums.covariance(i, j) / (
                     self.scale[a] * self.scale[b]
                 )
-                most, fewest = (
-                    fmax(most, self.sums.pairs[i, j]),
-                    fmin(fewest, self.sums.pairs[i, j]),
-                )
-        fewest = fmax(fewest, 1.0)
+                most, fewest = max(most, self.sums.pairs[i, j]), min(fewest, self.sums.pairs[i, j])
+        fewest = max(fewest, 1.0)
         ridge: cython.double = 1.0 / most + (1.0 - fewest / most) * sqrt(n / fewest)
         # Most often no eigenvalue is below zero, as this shows at a tenth of the price of them all.
         self.is_positive = self.factorize(0.0)
@@ -244,7 +243,7 @@ class Filling:
     @cython.exceptval(check=False)
     def predict(self, j: cython.Py_ssize_t) -> cython.void:
         """Put what each entry that is seen adds to the prediction of entry j into `gain`."""
-        own: cython.double = sqrt(fmax(self.sums.covariance(j, j), 0.0))
+        own: cython.double = sqrt(max(self.sums.covariance(j, j), 0.0))
         a: cython.Py_ssize_t
         for a in range(self.n_seen):
             self.gain[a] = 0.0
@@ -252,7 +251,7 @@ class Filling:
                 self.gain[a] = self.sums.covariance(j, self.seen[a]) / (own * self.scale[a])
         explained: cython.double = self.solve() if self.is_positive else self.solve_by_vectors()
         # No entry can be explained by more than all of its variance.
-        factor: cython.double = own / fmax(explained, 1.0)
+        factor: cython.double = own / max(explained, 1.0)
         for a in range(self.n_seen):
             self.gain[a] *= factor / self.scale[a]
 
@@ -327,7 +326,7 @@ class Filling:
 def add_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows: Floats) -> None:
     """Add rows, NaN where an entry is not seen, to the sums; see `Sums`."""
     sums: Sums = Sums(pairs, total, product, origin)
-    view: cython.const[cython.double][:, ::1] = np.ascontiguousarray(rows)
+    view: cython.double[:, ::1] = np.array(rows, order="C")  # a read-only array has no such view
     t: cython.Py_ssize_t
     with cython.nogil:
         for t in range(view.shape[0]):
@@ -350,7 +349,7 @@ def fill_rounds(
     n: cython.Py_ssize_t = rounds.shape[1]
     filling: Filling = Filling(sums, n)
     rows: cython.double[:, ::1] = rounds.reshape(-1, rounds.shape[2])
-    given: cython.const[cython.double][:, ::1] = rounds.reshape(-1, rounds.shape[2]).copy()
+    given: cython.double[:, ::1] = rounds.reshape(-1, rounds.shape[2]).copy()
     n_rounds: cython.Py_ssize_t = rounds.shape[0]
     r: cython.Py_ssize_t
     t: cython.Py_ssize_t
@@ -381,7 +380,7 @@ def sample_rows(
     rows : array of shape (n, d)
         What is added, NaN where an entry is not seen.
     """
-    given: cython.const[cython.double][:, ::1] = np.ascontiguousarray(rows)
+    given: cython.double[:, ::1] = np.array(rows, order="C")
     size: cython.Py_ssize_t = values.shape[0]
     place: cython.Py_ssize_t
     t: cython.Py_ssize_t

@@ -7,8 +7,8 @@ The area under exp(-x^2 / 2) is covered by 256 strips of equal area: strip 0 has
 rectangle below it, strip i > 0 reaches from 0 to edge[i]. A point of a strip that is left of the
 next strip's edge is under the curve for certain, as 98.8% of them are.
 
-The state of a stream is four words, of which any values will do: a copy of the array saves a stream,
-and writing it back restores it.
+The state of a stream is four words, of any values: a copy of the array saves a stream, and writing
+it back restores it.
 """
 
 from __future__ import annotations
