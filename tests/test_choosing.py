@@ -351,7 +351,7 @@ def test_reach_is_that_of_a_difference(mean: float, counts: bool) -> None:
 
 @pytest.mark.parametrize("n_arms", range(1, 18))
 def test_the_most_promising_arm_is_read_first(n_arms: int) -> None:
-    """Wherever it is: its score puts all others out of reach, whose widths are then not computed."""
+    """Wherever it is: its score puts all others out of reach, and their widths are not computed."""
     for best in range(n_arms):
         posterior = kh.Posterior(n_parameters=n_arms, dim=2)
         rewards = np.where(np.arange(n_arms) == best, 100.0, -100.0)

@@ -59,7 +59,7 @@ def stepped(P: Floats, y: Floats) -> Floats:
     return P
 
 
-def assert_matrices(core: kernels.Core, B: Floats, P: Floats) -> None:
+def assert_matrices(core: kernels.Core, B: np.ndarray, P: np.ndarray) -> None:
     """Each triangle is where it belongs, and none is written into the other."""
     core.tell()
     np.testing.assert_allclose(np.triu(core.state.precision[0]), np.triu(B), atol=1e-10)
