@@ -144,7 +144,7 @@ def test_decisions_depend_on_nothing_hidden(policy: kh.Policy) -> None:
         player = replication.Player(policy, linear(dim=d), plan.checkpoints)
         block = kernels.Block(y, rewards, z, uniforms)
         truth = kernels.Truth(hidden, -hidden, np.empty(0, np.int64), eta)
-        kernels.trial(player.chooser, player.owner, block, truth, 0, player.record)
+        kernels.trial(player.chooser, block, truth, 0, player.record)
         noted = player.record.noted[:, len(replication.SUMS) :][:, :n]
         arms: np.ndarray = np.diff(noted, axis=0, prepend=0.0).argmax(axis=1)
         return arms
@@ -509,7 +509,10 @@ def test_regrets_are_judged_wherever_the_best_arm_is(arms: int) -> None:
         truth = kernels.Truth(values, seen, np.empty(0, np.int64), np.zeros((arms, 1)))
         for t in range(arms):
             record = kernels.Record(np.arange(1), np.empty((0, 0)), np.zeros(5), np.zeros(arms))
-            judge(np.zeros(arms, np.int64), truth, t, t + 1, record)
+            now = slice(t, t + 1)
+            block = kernels.Block(np.zeros((1, 1, 1)), values[now], values[now], np.zeros((1, 2)))
+            one = truth._replace(values=values[now], latent=seen[now])
+            judge(block, np.zeros(1, np.int64), one, record)
             lost = 0.0 if t == 0 else 6.0
             expected = [lost, np.nan if unknown else lost, t == 0]
             np.testing.assert_array_equal(record.sums[:3], expected)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import cython
 import numpy as np
+from cython.cimports.libc.math import sqrt
 
 from keyhole.kernels.types import Floats, Ints
 
@@ -34,7 +35,7 @@ class Truth(NamedTuple):
 
 
 # The first of a record's sums, which are noted as they are, and not as shares of the rounds.
-REGRETS = 2
+REGRETS = cython.declare(cython.int, 2)
 NAN = cython.declare(cython.double, float("nan"))
 
 
@@ -51,40 +52,6 @@ class Record(NamedTuple):
     pulls: Floats  # (n_arms,)
 
 
-def play(chooser: Chooser, block: Block, chosen: Ints) -> None:
-    """Play every round of a block, moving what is known along and writing down the arms."""
-    play_rounds(chooser, block, 0, chosen.size, chosen)
-
-
-def play_rounds(
-    chooser: Chooser, block: Block, low: cython.Py_ssize_t, high: cython.Py_ssize_t, chosen: Ints
-) -> None:
-    """Play some rounds of a block."""
-    y: cython.double[::1] = block.observations.reshape(-1)
-    rewards: cython.double[:, ::1] = block.rewards
-    z: cython.double[::1] = block.z.reshape(-1)
-    uniforms: cython.double[:, ::1] = block.uniforms
-    places: cython.longlong[::1] = chosen
-    n_arms: cython.Py_ssize_t = chooser.n_arms
-    dim: cython.Py_ssize_t = chooser.core.dim
-    stride: cython.Py_ssize_t = dim if block.observations.shape[1] > 1 else 0
-    size: cython.Py_ssize_t = block.observations.shape[1] * dim
-    with cython.nogil:
-        for t in range(low, high):
-            k: cython.Py_ssize_t = chooser.choose(
-                y, t * size, stride, z, t * n_arms, uniforms[t, 0], uniforms[t, 1]
-            )
-            places[t] = k
-            chooser.core.absorb(
-                chooser.owner[k],
-                y,
-                t * size + k * stride,
-                rewards[t, k],
-                max(chooser.slot, 0),
-                chooser.slot >= 0,
-            )
-
-
 @cython.cfunc
 @cython.inline
 @cython.nogil
@@ -98,56 +65,163 @@ def cost(best: cython.double, value: cython.double) -> cython.double:
     return 0.0 if missed < 0.0 else missed
 
 
-def judge(
-    chosen: Ints, truth: Truth, low: cython.Py_ssize_t, high: cython.Py_ssize_t, record: Record
-) -> None:
-    """Add up what the choices of some rounds of a block cost."""
-    places: cython.longlong[::1] = chosen
-    values: cython.double[:, ::1] = truth.values
-    latent: cython.double[:, ::1] = truth.latent
-    labels: cython.longlong[::1] = truth.labels
-    sums: cython.double[::1] = record.sums
-    pulls: cython.double[::1] = record.pulls
-    regret: cython.double = sums[0]
-    latent_regret: cython.double = sums[1]
-    optimal: cython.double = sums[2]
-    n_arms: cython.Py_ssize_t = values.shape[1]
-    with cython.nogil:
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def most(rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.double:
+    """The largest number of a row, unless there is NaN. Four are compared at a time."""
+    n: cython.Py_ssize_t = rows.shape[1]
+    whole: cython.Py_ssize_t = n - n % 4
+    a: cython.double = rows[t, 0]
+    b: cython.double = a
+    c: cython.double = a
+    d: cython.double = a
+    for k in range(0, whole, 4):
+        a = rows[t, k] if rows[t, k] > a else a
+        b = rows[t, k + 1] if rows[t, k + 1] > b else b
+        c = rows[t, k + 2] if rows[t, k + 2] > c else c
+        d = rows[t, k + 3] if rows[t, k + 3] > d else d
+    for k in range(whole, n):
+        a = rows[t, k] if rows[t, k] > a else a
+    a = b if b > a else a
+    c = d if d > c else c
+    return c if c > a else a
+
+
+@cython.final
+@cython.cclass
+class Table:
+    """A block of rounds, the arms that are chosen there, and how they are judged.
+
+    Parameters
+    ----------
+    block : Block
+        The rounds.
+    chosen : ndarray of int of shape (T,)
+        Where the places of chosen arms are written.
+    truth : Truth, optional
+        What choices are judged by.
+    record : Record, optional
+        Where that is written down.
+    """
+
+    y: cython.double[::1]
+    rewards: cython.double[:, ::1]
+    z: cython.double[::1]
+    uniforms: cython.double[:, ::1]
+    places: cython.longlong[::1]
+    values: cython.double[:, ::1]
+    latent: cython.double[:, ::1]
+    labels: cython.longlong[::1]
+    eta: cython.double[:, ::1]
+    checkpoints: cython.longlong[::1]
+    noted: cython.double[:, ::1]
+    sums: cython.double[::1]
+    pulls: cython.double[::1]
+    size: cython.Py_ssize_t  # of the observations of a round
+    stride: cython.Py_ssize_t  # from one arm's to the next, or 0
+
+    def __init__(
+        self, block: Block, chosen: Ints, truth: Truth | None = None, record: Record | None = None
+    ) -> None:
+        rows, dim = block.observations.shape[1:]
+        self.size, self.stride = rows * dim, dim if rows > 1 else 0
+        self.y, self.z = block.observations.reshape(-1), block.z.reshape(-1)
+        self.rewards, self.uniforms, self.places = block.rewards, block.uniforms, chosen
+        if truth is not None and record is not None:
+            self.values, self.latent, self.labels = truth.values, truth.latent, truth.labels
+            self.eta, self.checkpoints, self.noted = truth.eta, record.checkpoints, record.noted
+            self.sums, self.pulls = record.sums, record.pulls
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1, check=False)
+    def play(self, chooser: Chooser, low: cython.Py_ssize_t, high: cython.Py_ssize_t) -> cython.int:
+        """Play some rounds, moving what is known along."""
         for t in range(low, high):
-            k: cython.Py_ssize_t = places[t]
-            best: cython.double = values[t, 0]
-            best_latent: cython.double = latent[t, 0]
-            unknown: cython.Py_ssize_t = latent[t, 0] != latent[t, 0]
-            for i in range(1, n_arms):
-                best = values[t, i] if values[t, i] > best else best
-                best_latent = latent[t, i] if latent[t, i] > best_latent else best_latent
-                unknown += latent[t, i] != latent[t, i]
-            regret += cost(best, values[t, k])
-            latent_regret += cost(best_latent, latent[t, k]) if unknown == 0 else NAN
-            optimal += values[t, k] == best
-            pulls[k] += 1.0
-            if labels.shape[0] > 0:
+            at: cython.Py_ssize_t = t * self.size
+            k: cython.Py_ssize_t = chooser.choose(
+                self.y,
+                at,
+                self.stride,
+                self.z,
+                t * chooser.n_arms,
+                self.uniforms[t, 0],
+                self.uniforms[t, 1],
+            )
+            self.places[t] = k
+            chooser.core.absorb(
+                chooser.owner[k],
+                self.y,
+                at + k * self.stride,
+                self.rewards[t, k],
+                max(chooser.slot, 0),
+                chooser.slot >= 0,
+            )
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def judge(self, low: cython.Py_ssize_t, high: cython.Py_ssize_t) -> cython.void:
+        """Add up what the choices of some rounds cost."""
+        regret: cython.double = self.sums[0]
+        latent_regret: cython.double = self.sums[1]
+        optimal: cython.double = self.sums[2]
+        for t in range(low, high):
+            k: cython.Py_ssize_t = self.places[t]
+            best: cython.double = most(self.values, t)
+            best_latent: cython.double = most(self.latent, t)
+            unknown: cython.Py_ssize_t = 0
+            for i in range(self.latent.shape[1]):
+                unknown += self.latent[t, i] != self.latent[t, i]
+            regret += cost(best, self.values[t, k])
+            latent_regret += cost(best_latent, self.latent[t, k]) if unknown == 0 else NAN
+            optimal += self.values[t, k] == best
+            self.pulls[k] += 1.0
+            if self.labels.shape[0] > 0:
                 right: cython.Py_ssize_t = 0
-                while values[t, right] < best:
+                while self.values[t, right] < best:
                     right += 1
-                sums[3] += k == labels[t]
-                sums[4] += right == labels[t]
-    sums[0], sums[1], sums[2] = regret, latent_regret, optimal
+                self.sums[3] += k == self.labels[t]
+                self.sums[4] += right == self.labels[t]
+        self.sums[0], self.sums[1], self.sums[2] = regret, latent_regret, optimal
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def note(self, chooser: Chooser, c: cython.Py_ssize_t) -> cython.void:
+        """Write down how a policy stands at checkpoint c."""
+        n: cython.Py_ssize_t = self.sums.shape[0]
+        for s in range(n):
+            self.noted[c, s] = self.sums[s] / (1.0 if s < REGRETS else self.checkpoints[c])
+        for k in range(chooser.n_arms):
+            self.noted[c, n + k] = self.pulls[k]
+            squared: cython.double = 0.0
+            for j in range(chooser.core.dim):
+                off: cython.double = chooser.core.mean[chooser.owner[k], j] - self.eta[k, j]
+                squared += off * off
+            self.noted[c, n + chooser.n_arms + k] = sqrt(squared)
 
 
-def note(chooser: Chooser, owner: Ints, eta: Floats, record: Record, c: int) -> None:
-    """Write down how a policy stands at checkpoint c."""
-    noted, sums, n_arms = record.noted[c], record.sums, owner.size
-    noted[:REGRETS] = sums[:REGRETS]
-    noted[REGRETS : sums.size] = sums[REGRETS:] / record.checkpoints[c]
-    noted[sums.size : sums.size + n_arms] = record.pulls
-    off = chooser.core.state.mean[owner] - eta
-    noted[sums.size + n_arms :] = np.sqrt((off * off).sum(axis=1))
+def play(chooser: Chooser, block: Block, chosen: Ints) -> None:
+    """Play every round of a block, moving what is known along and writing down the arms."""
+    table: Table = Table(block, chosen)
+    n: cython.Py_ssize_t = chosen.size
+    with cython.nogil:
+        table.play(chooser, 0, n)
 
 
-def trial(
-    chooser: Chooser, owner: Ints, block: Block, truth: Truth, start: int, record: Record
-) -> None:
+def judge(block: Block, chosen: Ints, truth: Truth, record: Record) -> None:
+    """Add up what the choices in all rounds of a block cost."""
+    table: Table = Table(block, chosen, truth, record)
+    n: cython.Py_ssize_t = chosen.size
+    with cython.nogil:
+        table.judge(0, n)
+
+
+def trial(chooser: Chooser, block: Block, truth: Truth, start: int, record: Record) -> None:
     """Play a block whose first round comes after `start` others, and keep the record.
 
     Whoever begins knows nothing, whatever was learned and noted before.
@@ -156,15 +230,21 @@ def trial(
         chooser.core.forget()
         record.sums[:] = 0.0
         record.pulls[:] = 0.0
-    n = block.rewards.shape[0]
-    chosen = np.empty(n, np.int64)
-    low, c = 0, int(np.searchsorted(record.checkpoints, start, side="right"))
-    while low < n:
-        noted = c < record.checkpoints.size and record.checkpoints[c] <= start + n
-        high = int(record.checkpoints[c]) - start if noted else n
-        play_rounds(chooser, block, low, high, chosen)
-        judge(chosen, truth, low, high, record)
-        if noted:
-            note(chooser, owner, truth.eta, record, c)
-            c += 1
-        low = high
+    n: cython.Py_ssize_t = block.rewards.shape[0]
+    table: Table = Table(block, np.empty(n, np.int64), truth, record)
+    c: cython.Py_ssize_t = np.searchsorted(record.checkpoints, start, side="right")
+    before: cython.Py_ssize_t = start
+    low: cython.Py_ssize_t = 0
+    high: cython.Py_ssize_t
+    with cython.nogil:
+        while low < n:
+            high = n
+            noted: cython.bint = False
+            if c < table.checkpoints.shape[0] and table.checkpoints[c] <= before + n:
+                high, noted = table.checkpoints[c] - before, True
+            table.play(chooser, low, high)
+            table.judge(low, high)
+            if noted:
+                table.note(chooser, c)
+                c += 1
+            low = high

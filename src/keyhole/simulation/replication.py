@@ -151,7 +151,7 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
         block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
         truth = kernels.Truth(rounds.values, rounds.latent, labels, eta)
         for player in players:
-            kernels.trial(player.chooser, player.owner, block, truth, start, player.record)
+            kernels.trial(player.chooser, block, truth, start, player.record)
         if tick is not None:
             tick(n)
     noted = np.array([player.record.noted for player in players])
