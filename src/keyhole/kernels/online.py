@@ -174,7 +174,10 @@ class Online:
         choice._column = choice._n_arms = 0
         choice._epsilon, choice._has_missing = 0.0, False
         if chooser.keeps:
-            choice._law = chooser.law[:, : chooser.n_columns].copy()
+            law: Any = chooser.law
+            if chooser.n_columns < chooser.n_arms:
+                law = law[:, : chooser.n_columns]
+            choice._law = law.copy()
             choice._column, choice._n_arms = chooser.column, chooser.n_arms
             choice._epsilon = chooser.explorer.epsilon
         self.tally.decisions += 1

@@ -309,8 +309,12 @@ def can_win(
     j: cython.Py_ssize_t,
     top: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Return whether the upper end of score j reaches the lower end of score `top`."""
-    return location[j] - location[top] >= -REACH * (scale[j] + scale[top])
+    """Return whether score j exceeds score `top` with a probability of more than 1e-17.
+
+    Numbers that overflow or vanish when squared leave a score in.
+    """
+    gap = location[top] - location[j]
+    return gap <= 0.0 or gap * gap <= NEAR * NEAR * (scale[j] * scale[j] + scale[top] * scale[top])
 
 
 @cython.cfunc
