@@ -1,4 +1,4 @@
-# Everything from a fresh machine with Python and make: `make demo`, `make test`.
+# Everything from a fresh machine with Python, make and a C compiler: `make demo`, `make test`.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
@@ -52,7 +52,7 @@ $(VENV)/installed: pyproject.toml
 	$(RUN) pip install --quiet --editable '.[dev]'
 	touch $@
 
-# The wheel is built from the source distribution, so neither holds what lies about in this folder.
+# Built from the source distribution, so that no stray file is included.
 wheel: $(VENV)/built
 	rm -rf dist
 	$(RUN) build
@@ -62,7 +62,7 @@ wheel: $(VENV)/built
 # be loaded before Python is. Python's own allocator would hide overruns, and what it never frees is
 # no leak of ours.
 SANITIZE := build/sanitize
-SANITIZED ?= $(addprefix tests/test_,bandit.py choice.py choosing.py exploring.py features.py normals.py posterior.py simulate.py textbook_replay.py)
+SANITIZED ?= $(addprefix tests/test_,bandit.py choice.py choosing.py core.py deferring.py drawing.py exploring.py features.py normals.py once.py posterior.py predicting.py probability.py simulate.py textbook_replay.py)
 sanitize: $(VENV)/built
 	rm -rf $(SANITIZE)
 	mkdir -p $(SANITIZE)

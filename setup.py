@@ -46,7 +46,7 @@ GCC = [
     "-fno-trapping-math",
     "-fno-math-errno",
     "-ffp-contract=fast",
-    # Python's own flags ask for the debugger's tables; whoever sets flags may want to debug.
+    # Drop Python's own -g, unless CFLAGS is set.
     *([] if "CFLAGS" in os.environ else ["-g0"]),
 ]
 if "gcc" in os.environ.get("CC", sysconfig.get_config_var("CC") or ""):
@@ -58,7 +58,7 @@ MSVC = ["/O2", "/fp:contract"]
 
 
 def builds() -> dict[str, list[str]]:
-    """Name each build, with what the compiler is told for it."""
+    """Return the compiler options of each build."""
     windows = sys.platform == "win32"
     options = MSVC if windows else GCC
     if not sysconfig.get_platform().endswith(("x86_64", "amd64")):

@@ -98,7 +98,7 @@ def main() -> None:
 def print_row(dim: int) -> None:
     """Measure one size."""
     world = kh.LinearWorld.random(n_arms=N_ARMS, context_dim=dim, observation_dim=dim, seed=1)
-    simulated(world, 1)  # compiles
+    simulated(world, 1)  # first use
     part = 400 if dim == 20 else 100
     slow = best(lambda: textbook(world, part), 2) * HORIZON * REPLICATIONS / part
     # Taken in turns, so that a busy spell of a shared machine meets both alike.

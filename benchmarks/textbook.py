@@ -108,7 +108,7 @@ def seconds(code: str) -> float:
 def main() -> None:
     """Print a row for each cell, and the time to the first decision."""
     for play in (in_one_call, online):
-        play(make_work(2, 3, 10))  # compiles
+        play(make_work(2, 3, 10))  # first use
     print(f"{'arms':>5} {'dim':>4} {'textbook/s':>11} {'one call/s':>12} {'ratio':>7} "
           f"{'online/s':>9} {'ratio':>6}")  # fmt: skip
     for n_arms, dim in CELLS:

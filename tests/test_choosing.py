@@ -423,7 +423,7 @@ def test_a_law_with_counts_gives_the_chances_of_all_arms(
         decision = bandit.choose(y)
         location, scale = posterior.scores(policy.rule, owner, y[None])
         chances = kh.choice_probabilities(location[0], scale[0])
-        law, arm = decision._law, int(decision.arm)
+        law, arm = decision._score_params, int(decision.arm)
         assert law.shape[1] <= known + 1
         assert law[2].sum() <= n_arms
         np.testing.assert_allclose(law[:2, decision._column], [location[0, arm], scale[0, arm]])
@@ -444,7 +444,7 @@ def test_arms_with_contexts_of_their_own_are_not_grouped() -> None:
     bandit, y = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=5, dim=1, seed=4), np.arange(1.0, 6.0)
     for _ in range(20):
         decision = bandit.choose(y[:, None])
-        assert decision._law.tolist() == [[0.0] * 5, y.tolist(), [1.0] * 5]
+        assert decision._score_params.tolist() == [[0.0] * 5, y.tolist(), [1.0] * 5]
         expected = kh.choice_probabilities(np.zeros(5), y)[int(decision.arm)]
         assert decision.probability == pytest.approx(expected, abs=1e-12)
 
@@ -453,7 +453,7 @@ def test_very_many_arms_without_rewards_have_equal_chances() -> None:
     """One column of 100,000, of which each is chosen with probability 1e-5."""
     bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=100_000, dim=1, seed=4)
     decision = bandit.choose([2.0])
-    assert decision._law.tolist() == [[0.0], [2.0], [100_000.0]]
+    assert decision._score_params.tolist() == [[0.0], [2.0], [100_000.0]]
     assert decision.probability == pytest.approx(1e-5, rel=1e-12)
 
 

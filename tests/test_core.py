@@ -61,7 +61,7 @@ def stepped(P: Floats, y: Floats) -> Floats:
 
 def assert_matrices(core: kernels.Core, B: np.ndarray, P: np.ndarray) -> None:
     """Each triangle is where it belongs, and none is written into the other."""
-    core.tell()
+    core.flush_all()
     np.testing.assert_allclose(np.triu(core.state.precision[0]), np.triu(B), atol=1e-10)
     np.testing.assert_allclose(np.tril(core.state.covariance[0]), np.tril(P), atol=1e-10)
 
@@ -174,7 +174,7 @@ def test_two_parameters_have_nothing_in_common(dim: int) -> None:
     y = np.random.default_rng(dim).standard_normal((60, dim))
     owner = np.arange(60) % 3 % 2  # two rewards of three go to the first
     both.learn(owner, y, np.ones(60), np.zeros(2, np.bool_))
-    both.tell()
+    both.flush_all()
     for i in (0, 1):
         mine = y[owner == i]
         B = np.eye(dim) + mine.T @ mine

@@ -132,7 +132,7 @@ def test_one_decision_kept_does_not_keep_its_batch() -> None:
     one = decisions[3]
     assert one.observation.base is not None
     assert one._observation.base is None
-    assert one._law.base is None
+    assert one._score_params.base is None
     assert one.probability == pytest.approx(0.01)
     assert len(pickle.dumps(one)) < 1_000
 

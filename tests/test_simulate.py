@@ -14,7 +14,7 @@ import xarray as xr
 
 import keyhole as kh
 from keyhole import kernels, seeds
-from keyhole.kernels.playing import judge
+from keyhole.kernels.playing import add_regret
 from keyhole.simulation import replication
 from keyhole.simulation.plan import Plan
 from tests.policies import every_policy
@@ -143,8 +143,8 @@ def test_decisions_depend_on_nothing_hidden(policy: kh.Policy) -> None:
         plan = Plan.of(linear(dim=d), policy, rounds, 1, range(1, rounds + 1))
         player = replication.Player(policy, linear(dim=d), plan.checkpoints)
         block = kernels.Block(y, rewards, z, uniforms)
-        truth = kernels.Truth(hidden, -hidden, np.empty(0, np.int64), eta)
-        kernels.trial(player.chooser, block, truth, 0, player.record)
+        truth = kernels.Oracle(hidden, -hidden, np.empty(0, np.int64), eta)
+        kernels.run_block(player.chooser, block, truth, 0, player.record)
         noted = player.record.noted[:, len(replication.SUMS) :][:, :n]
         arms: np.ndarray = np.diff(noted, axis=0, prepend=0.0).argmax(axis=1)
         return arms
@@ -506,13 +506,13 @@ def test_regrets_are_judged_wherever_the_best_arm_is(arms: int) -> None:
     values = np.where(best, 5.0, -1.0 - np.arange(arms))
     latent = np.where(best | (np.arange(arms) < arms - 1), values, -np.inf)
     for seen, unknown in ((latent, False), (np.where(best, np.nan, values), True)):
-        truth = kernels.Truth(values, seen, np.empty(0, np.int64), np.zeros((arms, 1)))
+        truth = kernels.Oracle(values, seen, np.empty(0, np.int64), np.zeros((arms, 1)))
         for t in range(arms):
             record = kernels.Record(np.arange(1), np.empty((0, 0)), np.zeros(5), np.zeros(arms))
             now = slice(t, t + 1)
             block = kernels.Block(np.zeros((1, 1, 1)), values[now], values[now], np.zeros((1, 2)))
             one = truth._replace(values=values[now], latent=seen[now])
-            judge(block, np.zeros(1, np.int64), one, record)
+            add_regret(block, np.zeros(1, np.int64), one, record)
             lost = 0.0 if t == 0 else 6.0
             expected = [lost, np.nan if unknown else lost, t == 0]
             np.testing.assert_array_equal(record.sums[:3], expected)

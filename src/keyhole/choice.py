@@ -43,11 +43,7 @@ def choice_probabilities(
     if (scale < 0).any():
         raise InvalidValue(f"scale must not be negative, but holds {scale.min()}")
     n_arms = location.shape[-1]
-    # The kernel takes no arrays that are read-only or have gaps.
-    rows = kernels.winning_rows(
-        np.require(location.reshape(-1, n_arms), requirements=["C", "W"]),
-        np.require(scale.reshape(-1, n_arms), requirements=["C", "W"]),
-    )
+    rows = kernels.winning_rows(location.reshape(-1, n_arms), scale.reshape(-1, n_arms))
     # The integrals are exact to rounding, which may end a little above 1.
     exact = rows.reshape(location.shape).clip(0.0, 1.0)
     mixed: NDArray[np.float64] = (1.0 - epsilon) * exact + epsilon / n_arms

@@ -65,7 +65,7 @@ class Posterior:
     @property
     def state(self) -> State:
         """The arrays themselves, which are told first what large matrices have waiting."""
-        self._core.tell()
+        self._core.flush_all()
         state: State = self._core.state
         return state
 
@@ -202,7 +202,7 @@ class Posterior:
         """Learn many rewards: row t of y, (n, dim), belongs to parameters[t] and rewards[t].
 
         A parameter with fewer new rewards than dimensions takes rank-one steps; one with more
-        gets its sums by a matrix product and its caches by one inverse, which is cheaper.
+        gets its sums first and its caches by one inverse, which is cheaper.
         """
         y, rewards = checks.floats("y", y), checks.floats("rewards", rewards)
         owner = self._owner(parameters)
@@ -245,7 +245,7 @@ class Posterior:
             change = new[rows].T @ new[rows] - old[rows].T @ old[rows]
             self.state.precision[i] += np.triu(change)
             self.state.moment[i] += rewards[rows] @ (new[rows] - old[rows])
-            self._core.settle_sums(int(i))
+            self._core.recompute_caches(int(i))
 
     def merge(
         self, other: Posterior, *, base: Posterior | None = None, is_sure: bool = False
@@ -373,7 +373,7 @@ class Posterior:
     def _settle(self) -> None:
         """Compute all that follows from the sums."""
         for i in range(self.n_parameters):
-            self._core.settle_sums(i)
+            self._core.recompute_caches(i)
 
 
 def _restored(arrays: tuple[Floats, ...]) -> Posterior:
@@ -383,7 +383,8 @@ def _restored(arrays: tuple[Floats, ...]) -> Posterior:
 
 def _check_size(n_parameters: int, dim: int) -> None:
     """Refuse a posterior that is larger than this machine's memory."""
-    size = 8 * n_parameters * (dim + 1) * dim
+    pending = 2 * kernels.TOGETHER if dim >= kernels.LARGE else 0
+    size = 8 * n_parameters * dim * (dim + 1 + pending)
     if size > _memory():
         raise InvalidValue(
             f"{n_parameters:,} parameters of dimension {dim:,} take {size / 2**30:,.0f} GiB, and "

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from keyhole import kernels, seeds
 from keyhole.policies import Policy
 from keyhole.simulation.blas import one_blas_thread
-from keyhole.simulation.replication import Player
+from keyhole.simulation.replication import Player, checked_rounds
 from keyhole.theory import Promises
 from keyhole.worlds import LinearWorld
 
@@ -42,7 +42,7 @@ def _one(
 ) -> tuple[float, float, Floats, Floats, Floats, Floats]:
     horizon = promises.horizon
     source = seeds.Streams(seeds.child(seeds.root(seed), number))
-    rounds = world.rounds(horizon, source)
+    rounds = checked_rounds(world, world.rounds(horizon, source), horizon)
     z = source["policy"].standard_normal((horizon, world.n_arms))
     uniforms = source["coin"].random((horizon, 2))
     normals = source["audit"].standard_normal((horizon, world.dim))

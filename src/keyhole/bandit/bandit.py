@@ -51,7 +51,7 @@ class Bandit(sharing.Shared):
         For a run that can be repeated.
     probabilities : bool, default True
         Keep what the probability of each decision follows from. With very many arms, False is
-        faster, because arms that cannot win are then not looked at.
+        faster: it saves the widths of arms that lose this draw and could win another.
     intercept : bool, default False
         Learn a constant for each arm. Rewards may then be about any number: they are counted from
         the median of the first 8.
@@ -303,7 +303,7 @@ class Bandit(sharing.Shared):
         return online
 
     def choose_many(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decisions:
-        """Choose an arm for each of n rounds from what is known now, by matrix products.
+        """Choose an arm for each of n rounds from what is known now.
 
         Parameters
         ----------
@@ -733,7 +733,7 @@ class Bandit(sharing.Shared):
         """Hold the lock, after what an interrupted call has left; warn at the end."""
         with self._lock:
             self._finish()
-            self._kept = self._everyday = None
+            self._everyday = None
             yield
         self._warn(stacklevel=5)  # of whoever called the method that is at work
 

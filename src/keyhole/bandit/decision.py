@@ -123,14 +123,14 @@ class Decision(Choice):
         decision._set(arm, score, observation, is_for_all)
         decision._id = number
         if chance is not None:
-            decision._law, decision._column, decision._epsilon, decision._n_arms = chance
+            decision._score_params, decision._column, decision._epsilon, decision._n_arms = chance
         decision._predicted, decision._has_missing = predicted, has_missing
         return decision
 
     @property
     def id(self) -> str | None:
         """What tells this decision from all others; None if it was made by hand without one."""
-        name: str | None = self.name()
+        name: str | None = self._name()
         return name
 
     @property
@@ -147,8 +147,8 @@ class Decision(Choice):
     @property
     def probability(self) -> float | None:
         """The exact probability with which the arm was chosen; None if it was not kept."""
-        if self._probability is None and self._law is not None:
-            self._probability = self.chance()
+        if self._probability is None and self._score_params is not None:
+            self._probability = self._chance()
         probability: float | None = self._probability
         return probability
 
@@ -240,7 +240,8 @@ class Decision(Choice):
             return False
         if self._probability is None and other._probability is None:
             # Not read yet, and no reason to: they are alike if what they follow from is.
-            return np.array_equal(self._law, other._law) and self._column == other._column
+            mine, theirs = ((one._column, one._epsilon, one._n_arms) for one in (self, other))
+            return mine == theirs and np.array_equal(self._score_params, other._score_params)
         return self.probability == other.probability
 
     def _but_probability(self) -> dict[str, Any]:
@@ -270,7 +271,7 @@ class Decision(Choice):
         record = {**self._but_probability(), "probability": self._probability}
         shown_fields = ("id", "arm", "probability", "score", "observation", "predicted")
         left_out = {"predicted"} if not self._predicted else set()
-        if self._probability is None and self._law is not None:
+        if self._probability is None and self._score_params is not None:
             left_out.add("probability")
         fields = ", ".join(f"{k}={record[k]!r}" for k in shown_fields if k not in left_out)
         return f"Decision({fields})"

@@ -117,10 +117,21 @@ class Decisions(Sequence[Decision]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Decisions, (self._batch,)
+        return _restored, tuple(self._batch)
 
     def __repr__(self) -> str:
         return f"Decisions({len(self)} of arms {sorted(set(self._batch.arms), key=str)})"
+
+
+def _restored(*batch: Any) -> Decisions:
+    """Return decisions from a pickle, whose arrays may be read-only, which kernels do not take."""
+
+    def writable(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(writable, value))
+        return np.array(value) if isinstance(value, np.ndarray) else value
+
+    return Decisions(Batch(*map(writable, batch)))
 
 
 def _locked(array: Floats) -> Floats:

@@ -35,6 +35,8 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 LARGEST_SAVED = 1e120
 # The caches of a state may have lost digits by up to this since they were last computed anew.
 DRIFT = 1e-3
+# More values than anybody has seen; twice as many can still be counted.
+MOST_SEEN = 2**53
 # An eigenvalue of correlations below this is rounding.
 ROUNDING = 1e-9
 
@@ -223,7 +225,8 @@ def _features(header: Mapping[str, Any], arrays: Arrays) -> Features:
     features.reward_unit = Units(**_like_those_of(features.reward_unit, "reward_unit", arrays))
     for sample in (features.sample, features.reward_sample):
         size = -(-sample.seen // np.maximum(sample.stride, 1))
-        if (sample.seen < 0).any() or (sample.stride < 1).any() or (size > SAMPLE).any():
+        wrong = (sample.seen < 0) | (sample.seen > MOST_SEEN) | (sample.stride < 1)
+        if wrong.any() or (size > SAMPLE).any():
             raise FileError("the saved samples do not fit their counts")
     if "units_scale" in arrays:
         features.units = Units(**_like_those_of(Units.unknown(features.dim), "units", arrays))

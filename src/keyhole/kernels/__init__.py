@@ -1,6 +1,6 @@
-"""The compiled core: functions of arrays alone, handed every random number that they use.
+"""The compiled core: functions and extension types of arrays alone.
 
-Those that make such numbers are here too, and handed the state of a stream.
+They are handed every random number that they use, or the state of a stream to draw it from.
 
 The only place where Cython is used. Callers use the names below; the rest is their machinery.
 """
@@ -14,18 +14,20 @@ if BUILD != builds.UNCOMPILED:
 
 # ruff: noqa: E402 - that has to come first
 from keyhole.kernels.choosing import Chooser
-from keyhole.kernels.core import Core
+from keyhole.kernels.core import LARGE, TOGETHER, Core
 from keyhole.kernels.drawing import NormalLaw, draw_rounds
 from keyhole.kernels.exploring import Explorer
-from keyhole.kernels.gaps import add_rows, fill_rounds, fill_rows, sample_rows
+from keyhole.kernels.missing import add_rows, fill_rounds, fill_rows, sample_rows
 from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
 from keyhole.kernels.online import Choice, Online, Tally
-from keyhole.kernels.playing import Block, Record, Truth, play, trial
+from keyhole.kernels.playing import Block, Oracle, Record, play, run_block
 from keyhole.kernels.probability import chance_of, chance_rows, winning_rows
 from keyhole.kernels.types import Floats, Ints, Rule, State
 
 __all__ = [
     "BUILD",
+    "LARGE",
+    "TOGETHER",
     "Bits",
     "Block",
     "Choice",
@@ -36,11 +38,11 @@ __all__ = [
     "Ints",
     "NormalLaw",
     "Online",
+    "Oracle",
     "Record",
     "Rule",
     "State",
     "Tally",
-    "Truth",
     "add_rows",
     "chance_of",
     "chance_rows",
@@ -50,8 +52,8 @@ __all__ = [
     "fill_rows",
     "fill_uniforms",
     "play",
+    "run_block",
     "sample_rows",
     "stream_state",
-    "trial",
     "winning_rows",
 ]

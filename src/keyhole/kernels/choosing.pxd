@@ -7,7 +7,7 @@ cdef class Chooser:
     cdef readonly Explorer explorer
     cdef readonly Py_ssize_t n_arms
     cdef readonly bint keeps
-    cdef long long[::1] owner
+    cdef long long[::1] parameter_of
     cdef double[::1] location, scale, score
     # What the last choice has left: the slot of the chosen arm's P y, or -1, and its score.
     cdef Py_ssize_t slot
@@ -16,7 +16,7 @@ cdef class Chooser:
     # width of every arm without rewards, once it is known.
     cdef double best, top, top_scale, alike_width
     # With `keeps`, the law of the scores that count, (3, n_arms), and how many columns it takes.
-    cdef readonly object law
+    cdef readonly object score_params
     cdef double[:, ::1] columns
     # The columns of the chosen arm, and of all arms without rewards, or -1.
     cdef Py_ssize_t n_columns, column, alike
@@ -27,7 +27,7 @@ cdef class Chooser:
     cdef double optimism_of(self, Py_ssize_t i) noexcept nogil
     cdef double dispersion_of(self, Py_ssize_t i) noexcept nogil
     cdef void predict(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride) noexcept nogil
-    cdef Py_ssize_t survey(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double[::1] z, Py_ssize_t zat) noexcept nogil
-    cdef Py_ssize_t place_of_most(self) noexcept nogil
+    cdef Py_ssize_t upper_bounds(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double[::1] z, Py_ssize_t zat) noexcept nogil
+    cdef Py_ssize_t argmax_score(self) noexcept nogil
     cdef Py_ssize_t one_of_best(self, double best, double tie) noexcept nogil
-    cdef void keep_law(self, Py_ssize_t chosen, Py_ssize_t stride) noexcept nogil
+    cdef void keep_score_params(self, Py_ssize_t chosen, Py_ssize_t stride) noexcept nogil

@@ -25,8 +25,8 @@ else:
 SLACK = cython.declare(cython.double, 1.0 + 1e-6)
 INFINITY = cython.declare(cython.double, float("inf"))
 # One normal exceeds another whose mean is this many standard deviations of their difference higher
-# with a probability of 1e-17: a hundred thousand such arms together do not win once in 1e12.
-REACH = cython.declare(cython.double, 8.5)
+# with a probability of 1.2e-19: ten million such arms together do not win once in 8e11.
+REACH = cython.declare(cython.double, 9.0)
 # Scales of arms that were not looked at: their law is that of every arm without rewards, or does
 # not matter, because they cannot win.
 ALIKE = cython.declare(cython.double, -1.0)
@@ -45,7 +45,7 @@ def pick(share: cython.double, n: cython.Py_ssize_t) -> cython.Py_ssize_t:
 @cython.final
 @cython.cclass
 class Chooser:
-    """A rule among arms, and the room that a choice needs. It is for one thread at a time.
+    """A rule over a set of arms, with its workspace. Not thread-safe.
 
     Parameters
     ----------
@@ -53,18 +53,19 @@ class Chooser:
         What is known of the parameters.
     rule : Rule
         How arms are scored.
-    owner : ndarray of int of shape (n_arms,)
+    parameter_of : ndarray of int of shape (n_arms,)
         The parameter of each arm.
     keeps : bool
         Keep the law of all scores that count, from which probabilities follow.
     """
 
-    def __init__(self, core: Core, rule: Rule, owner: Ints, keeps: bool) -> None:
+    def __init__(self, core: Core, rule: Rule, parameter_of: Ints, keeps: bool) -> None:
+        core.check(parameter_of)
         self.core, self.explorer = core, Explorer(core, rule)
-        self.owner, self.n_arms, self.keeps = owner, owner.size, keeps
-        self.location, self.scale, self.score = np.empty((3, owner.size))
-        self.law = np.ones((3, owner.size if keeps else 0))
-        self.columns = self.law
+        self.parameter_of, self.n_arms, self.keeps = parameter_of, parameter_of.size, keeps
+        self.location, self.scale, self.score = np.empty((3, parameter_of.size))
+        self.score_params = np.ones((3, parameter_of.size if keeps else 0))
+        self.columns = self.score_params
         self.slot, self.value, self.n_columns, self.column, self.alike = -1, 0.0, 0, 0, -1
         self.best = self.top = self.top_scale = self.alike_width = 0.0
 
@@ -91,6 +92,9 @@ class Chooser:
             win is given as one that is certain, and below the others.
         """
         rounds, rows, dim = y.shape
+        shapes = (rows in (1, self.n_arms), dim == self.core.dim, z.shape == (rounds, self.n_arms))
+        if not all(shapes) or uniforms.shape != (rounds, 2):
+            raise ValueError(f"shapes {y.shape}, {z.shape} and {uniforms.shape} do not fit")
         kept = rounds if self.keeps else 0
         chosen, scores = np.empty(rounds, np.int64), np.empty(rounds)
         location, scale = np.empty((2, kept, self.n_arms))
@@ -145,7 +149,7 @@ class Chooser:
         self.core.stamp += 1
         self.explorer.look()
         # A candidate that promises much goes first: its score rules out most of the others.
-        leader: cython.Py_ssize_t = self.survey(y, at, stride, z, zat)
+        leader: cython.Py_ssize_t = self.upper_bounds(y, at, stride, z, zat)
         picked: cython.Py_ssize_t = -1
         if coin < self.explorer.epsilon:
             picked = pick(coin / self.explorer.epsilon, self.n_arms)
@@ -173,7 +177,7 @@ class Chooser:
             self.slot = -1
         self.value = self.score[chosen]
         if self.keeps:
-            self.keep_law(chosen, stride)
+            self.keep_score_params(chosen, stride)
         return chosen
 
     @cython.cfunc
@@ -184,7 +188,7 @@ class Chooser:
         """Whether an arm whose score cannot be the best needs no width for the law either."""
         if not self.keeps:
             return True
-        i: cython.Py_ssize_t = self.owner[k]
+        i: cython.Py_ssize_t = self.parameter_of[k]
         if self.alike_width >= 0.0 and stride == 0 and self.core.n[i] == 0.0:
             self.scale[k] = ALIKE
             return True
@@ -211,7 +215,7 @@ class Chooser:
         z: cython.double,
     ) -> cython.Py_ssize_t:
         """Compute the score of an arm, and its law; return the slot that has its P y, or -1."""
-        i: cython.Py_ssize_t = self.owner[k]
+        i: cython.Py_ssize_t = self.parameter_of[k]
         slot: cython.Py_ssize_t = -1
         width: cython.double = 0.0
         fresh: cython.bint = stride == 0 and self.core.n[i] == 0.0
@@ -219,7 +223,7 @@ class Chooser:
             width = self.alike_width
         elif self.explorer.uncertain:
             slot = 1 if self.slot == 0 else 0
-            width = sqrt(self.core.weigh(i, y, at, slot))
+            width = sqrt(self.core.quadratic_form(i, y, at, slot))
             if fresh:
                 self.alike_width = width
         optimism: cython.double = self.optimism_of(i)
@@ -258,7 +262,7 @@ class Chooser:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def survey(
+    def upper_bounds(
         self,
         y: cython.double[::1],
         at: cython.Py_ssize_t,
@@ -266,23 +270,23 @@ class Chooser:
         z: cython.double[::1],
         zat: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
-        """Find the most that each score can be; return the place of the one with most.
+        """Fill in upper bounds of all scores; return the place of the largest.
 
-        Locations become y'mean, scales the most that widths can be, scores the most they can be.
+        Locations become y'mean, scales upper bounds of the widths.
         """
         self.predict(y, at, stride)
         # Plain loops over arrays, one thing at a time, become vector instructions: with many arms
-        # they count. Those that go by owner do not: roots are left to others.
+        # they count. Those that go by parameter_of do not: roots are left to others.
         for k in range(self.n_arms):
-            self.scale[k] *= self.core.bound[self.owner[k]]
+            self.scale[k] *= self.core.bound[self.parameter_of[k]]
         for k in range(self.n_arms):
             self.scale[k] = SLACK * sqrt(self.scale[k])
         if self.explorer.learned or self.explorer.radius > 0.0:
             for k in range(self.n_arms):
-                i: cython.Py_ssize_t = self.owner[k]
+                i: cython.Py_ssize_t = self.parameter_of[k]
                 steps: cython.double = self.optimism_of(i) + self.dispersion_of(i) * z[zat + k]
                 self.score[k] = self.location[k] + self.scale[k] * max(steps, 0.0)
-            return self.place_of_most()
+            return self.argmax_score()
         # By the same numbers for all. One product and one sum, as in a score: rounding keeps a
         # bound a bound.
         optimism: cython.double = self.optimism_of(0)
@@ -291,7 +295,7 @@ class Chooser:
             self.score[k] = self.location[k] + self.scale[k] * max(
                 optimism + dispersion * z[zat + k], 0.0
             )
-        return self.place_of_most()
+        return self.argmax_score()
 
     @cython.cfunc
     @cython.nogil
@@ -311,7 +315,7 @@ class Chooser:
         if stride > 0:
             for k in range(self.n_arms):
                 place: cython.Py_ssize_t = at + k * stride
-                i: cython.Py_ssize_t = self.owner[k]
+                i: cython.Py_ssize_t = self.parameter_of[k]
                 mean: cython.double = 0.0
                 squared = 0.0
                 for j in range(dim):
@@ -328,10 +332,10 @@ class Chooser:
             k1: cython.Py_ssize_t = min(k0 + 1, last)
             k2: cython.Py_ssize_t = min(k0 + 2, last)
             k3: cython.Py_ssize_t = min(k0 + 3, last)
-            i0: cython.Py_ssize_t = self.owner[k0]
-            i1: cython.Py_ssize_t = self.owner[k1]
-            i2: cython.Py_ssize_t = self.owner[k2]
-            i3: cython.Py_ssize_t = self.owner[k3]
+            i0: cython.Py_ssize_t = self.parameter_of[k0]
+            i1: cython.Py_ssize_t = self.parameter_of[k1]
+            i2: cython.Py_ssize_t = self.parameter_of[k2]
+            i3: cython.Py_ssize_t = self.parameter_of[k3]
             a: cython.double = 0.0
             b: cython.double = 0.0
             c: cython.double = 0.0
@@ -349,7 +353,7 @@ class Chooser:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def place_of_most(self) -> cython.Py_ssize_t:
+    def argmax_score(self) -> cython.Py_ssize_t:
         """The first place of the largest score. Four are compared at a time."""
         a: cython.double = self.score[0]
         b: cython.double = a
@@ -390,17 +394,19 @@ class Chooser:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def keep_law(self, chosen: cython.Py_ssize_t, stride: cython.Py_ssize_t) -> cython.void:
+    def keep_score_params(
+        self, chosen: cython.Py_ssize_t, stride: cython.Py_ssize_t
+    ) -> cython.void:
         """Write down location and scale of each score that counts, and how many share them."""
         n: cython.Py_ssize_t = 0
         self.alike = -1
-        others: cython.Py_ssize_t = 0  # of which so many were not looked at
+        others: cython.Py_ssize_t = 0  # of which so many were not evaluated
         for k in range(self.n_arms):
             if self.scale[k] < 0.0:
                 others += self.scale[k] == ALIKE
                 continue
             column: cython.Py_ssize_t = n
-            if stride == 0 and self.core.n[self.owner[k]] == 0.0:
+            if stride == 0 and self.core.n[self.parameter_of[k]] == 0.0:
                 self.alike = n if self.alike < 0 else self.alike
                 column = self.alike
             if column == n:

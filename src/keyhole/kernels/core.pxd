@@ -2,22 +2,22 @@ cdef class Core:
     cdef readonly object state
     cdef readonly Py_ssize_t size, dim, stamp
     cdef bint defers
-    cdef double[::1] prior, n, squares, residual, penalty, trace, bound, staleness, late
+    cdef double[::1] prior, n, squares, residual, penalty, trace, bound, staleness, pending
     cdef double[:, ::1] moment, mean, root
     cdef readonly double[:, ::1] products
-    cdef double[:, :, ::1] matrices, late_y, late_w
+    cdef double[:, :, ::1] matrices, pending_y, pending_w
 
-    cdef double weigh(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, Py_ssize_t slot) noexcept nogil
-    cdef void multiply(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, Py_ssize_t slot) noexcept nogil
+    cdef double quadratic_form(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, Py_ssize_t slot) noexcept nogil
+    cdef void covariance_times(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, Py_ssize_t slot) noexcept nogil
     cdef double step(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, double reward, Py_ssize_t slot) noexcept nogil
     cdef bint cancels(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, double most, double q) noexcept nogil
-    cdef void absorb(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, double reward, Py_ssize_t slot, bint known) noexcept nogil
+    cdef void update(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, double reward, Py_ssize_t slot, bint known) noexcept nogil
     cdef void move_squares(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, Py_ssize_t slot, double share) noexcept nogil
     cdef void add(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, double reward) noexcept nogil
-    cdef void wait(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, Py_ssize_t slot, double share) noexcept nogil
-    cdef void catch_up(self, Py_ssize_t i) noexcept nogil
-    cdef void renew(self, Py_ssize_t i) noexcept nogil
-    cdef void settle(self, Py_ssize_t i) noexcept nogil
+    cdef void defer(self, Py_ssize_t i, double[::1] y, Py_ssize_t at, Py_ssize_t slot, double share) noexcept nogil
+    cdef void flush(self, Py_ssize_t i) noexcept nogil
+    cdef void recompute(self, Py_ssize_t i) noexcept nogil
+    cdef void recompute_all(self, Py_ssize_t i) noexcept nogil
     cdef void invert(self, Py_ssize_t i) noexcept nogil
     cdef bint factorize(self, Py_ssize_t i, double ridge) noexcept nogil
     cdef void lower_bound(self, Py_ssize_t i) noexcept nogil

@@ -5,9 +5,9 @@ or written: that is half the memory to hold and to move, and symmetric to the bi
 does. Loops are written out rather than handed to BLAS: at these sizes a call costs more than the
 work, and the result does not depend on how many threads BLAS has.
 
-With large matrices a rank-one step waits for memory, which it reads and writes for one
-multiply-add an entry. There steps wait, and are taken together in one pass. Until then P is what
-the matrix says, less the vectors that wait.
+For large d a rank-one update is bound by memory, which it reads and writes for one multiply-add an
+entry. Up to 16 updates are buffered there, and applied in one pass; until then P is the stored
+matrix less the sum of w w' over those that are pending.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ EPSILON = cython.declare(cython.double, 2.0**-52)
 REFRESH_STEPS = cython.declare(cython.double, 4096.0)
 REFRESH_LOSS = cython.declare(cython.double, 1e7)
 # Where the terms of y'Py cancel so far that rounding may change 1 + q by this part of it, as with
-# collinear features of a large scale, a step cannot be trusted, and the sums are asked at once.
+# collinear features of a large scale, a step cannot be trusted, and P is recomputed from the sums
+# at once.
 CANCELLATION = cython.declare(cython.double, 1e-6)
 NAN = cython.declare(cython.double, float("nan"))
 # Steps that are taken in one pass, and the dimension from which on that is faster.
@@ -35,10 +36,10 @@ TOGETHER, LARGE = 16, 40
 @cython.final
 @cython.cclass
 class Core:
-    """What is known of k parameters of dimension d, and the room that is needed to learn more.
+    """The posterior of k parameters of dimension d, and workspace for updates.
 
     An observation is d numbers of a flat array, from a place `at` on. Two products P y can be kept,
-    in a `slot` each. It is for one thread at a time.
+    in a `slot` each. Not thread-safe.
 
     Parameters
     ----------
@@ -47,25 +48,30 @@ class Core:
     """
 
     def __init__(self, state: State) -> None:
+        k, d = state.mean.shape
+        shapes = {"matrices": (k, d + 1, d), "moment": (k, d), "mean": (k, d)}
+        for name, array in zip(state._fields, state, strict=True):
+            if array.shape != shapes.get(name, (k,)):
+                raise ValueError(f"{name} has shape {array.shape}, not {shapes.get(name, (k,))}")
         self.state = state
-        self.size, self.dim = state.mean.shape
+        self.size, self.dim = k, d
         self.prior, self.matrices, self.moment = state.prior, state.matrices, state.moment
         self.n, self.squares, self.mean = state.n, state.squares, state.mean
         self.residual, self.penalty = state.residual, state.penalty
         self.trace, self.bound, self.staleness = state.trace, state.bound, state.staleness
-        # Counts what is done: a product that is kept is worth nothing when more has been done.
+        # Grows with every change: a stored product P y is valid only for the stamp it was made at.
         self.stamp = 0
         self.products = np.empty((2, self.dim))
         self.root = np.empty((self.dim, self.dim))
         self.defers = self.dim >= LARGE
-        self.late = np.zeros(self.size)
+        self.pending = np.zeros(self.size)
         shape = (self.size if self.defers else 0, TOGETHER, self.dim)
-        self.late_y, self.late_w = np.empty(shape), np.empty(shape)
+        self.pending_y, self.pending_w = np.empty(shape), np.empty(shape)
 
     # -- from Python ------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """Know nothing but the prior."""
+        """Reset to the prior."""
         dim: cython.Py_ssize_t = self.dim
         with cython.nogil:
             self.stamp += 1
@@ -81,76 +87,91 @@ class Core:
                     self.mean[i, j] = 0.0
                 self.n[i] = self.squares[i] = self.residual[i] = self.penalty[i] = 0.0
                 self.trace[i], self.bound[i] = dim / prior, 1.0 / prior
-                self.staleness[i] = self.late[i] = 0.0
+                self.staleness[i] = self.pending[i] = 0.0
 
-    def learn(self, owner: Ints, y: Floats, rewards: Floats, often: Bools) -> None:
-        """Learn rewards; row t of y, (n, d), goes to parameter owner[t].
+    def learn(self, parameter_of: Ints, y: Floats, rewards: Floats, often: Bools) -> None:
+        """Learn rewards; row t of y, (n, d), goes to parameter parameter_of[t].
 
-        Parameters that come `often`, (k,), more than d times, say, have their sums added up and
-        their caches computed anew, which is cheaper then than a step each.
+        Parameters that come `often`, (k,), at least max(d, 2) times, have their sums added up and
+        their caches recomputed, which is cheaper then than an update each.
         """
-        owners: cython.longlong[::1] = owner
+        parameters: cython.longlong[::1] = parameter_of
         rows: cython.double[::1] = y.reshape(-1)
         given: cython.double[::1] = rewards
         summed: cython.uchar[::1] = often.view(np.uint8)
+        if y.shape != (parameter_of.size, self.dim) or rewards.shape != parameter_of.shape:
+            raise ValueError(
+                f"shapes {parameter_of.shape}, {y.shape} and {rewards.shape} do not fit"
+            )
+        self.check(parameter_of)
         with cython.nogil:
-            for t in range(owners.shape[0]):
-                i: cython.Py_ssize_t = owners[t]
+            for t in range(parameters.shape[0]):
+                i: cython.Py_ssize_t = parameters[t]
                 if summed[i]:
                     self.add(i, rows, t * self.dim, given[t])
                 else:
-                    self.absorb(i, rows, t * self.dim, given[t], 0, False)
+                    self.update(i, rows, t * self.dim, given[t], 0, False)
             for i in range(self.size):
                 if summed[i]:
-                    self.settle(i)
+                    self.recompute_all(i)
 
-    def predict(self, owner: Ints, y: Floats, mean: Floats, width: Floats) -> None:
+    def predict(self, parameter_of: Ints, y: Floats, mean: Floats, width: Floats) -> None:
         """Fill in mean and width of each arm at each row of y, (n, 1 or n_arms, d)."""
-        owners: cython.longlong[::1] = owner
+        parameters: cython.longlong[::1] = parameter_of
         rows: cython.double[::1] = y.reshape(-1)
         means: cython.double[:, ::1] = mean
         widths: cython.double[:, ::1] = width
         per_round: cython.Py_ssize_t = y.shape[1]
         n: cython.Py_ssize_t = y.shape[0]
-        with cython.nogil:
-            self.stamp += 1
-            for k in range(owners.shape[0]):
-                for t in range(n):
-                    at: cython.Py_ssize_t = t * per_round
-                    if per_round > 1:
-                        at += k
-                    at *= self.dim
-                    value: cython.double = 0.0
-                    for j in range(self.dim):
-                        value += rows[at + j] * self.mean[owners[k], j]
-                    means[t, k] = value
-                    widths[t, k] = sqrt(self.weigh(owners[k], rows, at, 0))
+        if y.shape[1:] not in ((1, self.dim), (parameter_of.size, self.dim)):
+            raise ValueError(f"rows of shape {y.shape} do not fit {parameter_of.size} arms")
+        self.check(parameter_of)
+        # The GIL is held: two threads may read one posterior, and there is one workspace.
+        self.stamp += 1
+        for k in range(parameters.shape[0]):
+            for t in range(n):
+                at: cython.Py_ssize_t = t * per_round
+                if per_round > 1:
+                    at += k
+                at *= self.dim
+                value: cython.double = 0.0
+                for j in range(self.dim):
+                    value += rows[at + j] * self.mean[parameters[k], j]
+                means[t, k] = value
+                widths[t, k] = sqrt(self.quadratic_form(parameters[k], rows, at, 0))
 
-    def tell(self) -> None:
-        """Tell the matrices all that waits; whoever asks for it may change them."""
-        with cython.nogil:
-            self.stamp += 1
-            for i in range(self.size):
-                self.catch_up(i)
+    def flush_all(self) -> None:
+        """Apply all pending updates to the matrices; whoever asks for it may change them."""
+        self.stamp += 1
+        for i in range(self.size):
+            self.flush(i)
+
+    def check(self, parameter_of: Ints) -> None:
+        """Refuse parameters that there are not: compiled code would not notice."""
+        if parameter_of.size and not (parameter_of.min() >= 0 and parameter_of.max() < self.size):
+            raise IndexError(f"parameters are from 0 to {self.size - 1}")
 
     def refresh(self, parameter: int) -> None:
         """Compute the covariance of a parameter, and what follows from it, anew from the sums."""
         i: cython.Py_ssize_t = parameter
+        self.check(np.array([parameter]))
         with cython.nogil:
-            self.catch_up(i)
-            self.renew(i)
+            self.flush(i)
+            self.recompute(i)
 
-    def settle_sums(self, parameter: int) -> None:
+    def recompute_caches(self, parameter: int) -> None:
         """`refresh`, and the residual sum of squares, after sums were changed from outside."""
         i: cython.Py_ssize_t = parameter
+        self.check(np.array([parameter]))
         with cython.nogil:
-            self.settle(i)
+            self.recompute_all(i)
 
     def product(self, parameter: int, y: Floats) -> tuple[float, Floats]:
         """Return y'Py and P y of a parameter."""
         i: cython.Py_ssize_t = parameter
+        self.check(np.array([parameter]))
         row: cython.double[::1] = y
-        squared = self.weigh(i, row, 0, 0)
+        squared = self.quadratic_form(i, row, 0, 0)
         self.stamp += 1
         return squared, np.array(self.products[0])
 
@@ -159,7 +180,7 @@ class Core:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def weigh(
+    def quadratic_form(
         self,
         i: cython.Py_ssize_t,
         y: cython.double[::1],
@@ -170,19 +191,19 @@ class Core:
         dim: cython.Py_ssize_t = self.dim
         total: cython.double = 0.0
         share: cython.double
-        if self.n[i] == self.late[i]:
-            # Its matrix has been told nothing, and need not be read.
+        if self.n[i] == self.pending[i]:
+            # The stored matrix is still the prior's, and need not be read.
             share = 1.0 / self.prior[i]
             for j in range(dim):
                 self.products[slot, j] = share * y[at + j]
         else:
-            self.multiply(i, y, at, slot)
-        for m in range(cython.cast(cython.Py_ssize_t, self.late[i])):
+            self.covariance_times(i, y, at, slot)
+        for m in range(cython.cast(cython.Py_ssize_t, self.pending[i])):
             share = 0.0
             for j in range(dim):
-                share += self.late_w[i, m, j] * y[at + j]
+                share += self.pending_w[i, m, j] * y[at + j]
             for j in range(dim):
-                self.products[slot, j] -= share * self.late_w[i, m, j]
+                self.products[slot, j] -= share * self.pending_w[i, m, j]
         for j in range(dim):
             total += y[at + j] * self.products[slot, j]
         return 0.0 if total < 0.0 else total
@@ -190,7 +211,7 @@ class Core:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def multiply(
+    def covariance_times(
         self,
         i: cython.Py_ssize_t,
         y: cython.double[::1],
@@ -255,7 +276,7 @@ class Core:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def absorb(
+    def update(
         self,
         i: cython.Py_ssize_t,
         y: cython.double[::1],
@@ -267,22 +288,22 @@ class Core:
         """Learn that parameter i gave `reward` at y. If `known`, P y is in the slot already."""
         self.stamp += 1
         if not known:
-            self.weigh(i, y, at, slot)
+            self.quadratic_form(i, y, at, slot)
         share: cython.double = self.step(i, y, at, reward, slot)
         if self.defers:
-            self.wait(i, y, at, slot, share)
+            self.defer(i, y, at, slot, share)
         else:
             self.move_squares(i, y, at, slot, share)
         if share == 0.0:
-            self.settle(i)
+            self.recompute_all(i)
         elif self.staleness[i] >= 1.0:
-            self.catch_up(i)
-            self.renew(i)
-        elif self.late[i] == self.late_y.shape[1] or (
+            self.flush(i)
+            self.recompute(i)
+        elif self.pending[i] == self.pending_y.shape[1] or (
             not self.defers and cython.cast(cython.Py_ssize_t, self.n[i]) % self.dim == 0
         ):
-            # Once in so many steps the bound costs no more than a dot product each.
-            self.catch_up(i)
+            # Once in d updates, or 16, the bound costs no more than a dot product each.
+            self.flush(i)
             self.lower_bound(i)
 
     @cython.cfunc
@@ -300,7 +321,7 @@ class Core:
 
         With q = y'w: P loses w w' / (1 + q), the mean gains w (r - y'mean) / (1 + q), and the
         residual sum of squares gains (r - y'mean)^2 / (1 + q). What comes back is 1 / (1 + q), or
-        zero where rounding or overflow is too much for a step, and the sums must be asked.
+        zero where rounding or overflow is too much for a step, and P must be recomputed.
         """
         dim: cython.Py_ssize_t = self.dim
         q: cython.double = 0.0
@@ -352,7 +373,7 @@ class Core:
         limit: cython.double = (CANCELLATION / EPSILON) * (1.0 + q)
         if most <= limit:
             return False
-        self.catch_up(i)
+        self.flush(i)
         terms: cython.double = 0.0
         for j in range(self.dim):
             terms += y[at + j] * y[at + j] * self.matrices[i, j + 1, j]
@@ -390,7 +411,7 @@ class Core:
         at: cython.Py_ssize_t,
         reward: cython.double,
     ) -> cython.void:
-        """Add a reward to the sums of parameter i alone; `settle` is to follow."""
+        """Add a reward to the sums of parameter i alone; `recompute_all` is to follow."""
         for r in range(self.dim):
             factor: cython.double = y[at + r]
             self.moment[i, r] += reward * factor
@@ -399,12 +420,12 @@ class Core:
         self.n[i] += 1.0
         self.squares[i] += reward * reward
 
-    # -- steps that wait --------------------------------------------------------------------------
+    # -- pending updates --------------------------------------------------------------------------
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def wait(
+    def defer(
         self,
         i: cython.Py_ssize_t,
         y: cython.double[::1],
@@ -412,21 +433,21 @@ class Core:
         slot: cython.Py_ssize_t,
         share: cython.double,
     ) -> cython.void:
-        """Keep a step of the matrices for later: B gains the square of y, P loses that of w."""
-        m: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.late[i])
+        """Buffer an update of the matrices: B gains the square of y, P loses that of w."""
+        m: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.pending[i])
         root: cython.double = sqrt(share)
         for j in range(self.dim):
-            self.late_y[i, m, j] = y[at + j]
+            self.pending_y[i, m, j] = y[at + j]
         for j in range(self.dim):
-            self.late_w[i, m, j] = root * self.products[slot, j]
-        self.late[i] += 1.0
+            self.pending_w[i, m, j] = root * self.products[slot, j]
+        self.pending[i] += 1.0
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def catch_up(self, i: cython.Py_ssize_t) -> cython.void:
-        """Tell the matrices of parameter i what waits, if anything does: four steps in one pass."""
-        n: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.late[i])
+    def flush(self, i: cython.Py_ssize_t) -> cython.void:
+        """Apply the pending updates of parameter i, four in a pass."""
+        n: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.pending[i])
         dim: cython.Py_ssize_t = self.dim
         a: cython.double
         b: cython.double
@@ -435,29 +456,29 @@ class Core:
         if n == 0:
             return
         self.stamp += 1
-        self.late[i] = 0.0
+        self.pending[i] = 0.0
         for m in range(n, (n + 3) // 4 * 4):  # a pass takes four
             for j in range(dim):
-                self.late_y[i, m, j] = self.late_w[i, m, j] = 0.0
+                self.pending_y[i, m, j] = self.pending_w[i, m, j] = 0.0
         for r in range(dim):
             for m in range(0, n, 4):
-                a, b = self.late_y[i, m, r], self.late_y[i, m + 1, r]
-                c, d = self.late_y[i, m + 2, r], self.late_y[i, m + 3, r]
+                a, b = self.pending_y[i, m, r], self.pending_y[i, m + 1, r]
+                c, d = self.pending_y[i, m + 2, r], self.pending_y[i, m + 3, r]
                 for j in range(r, dim):
                     self.matrices[i, r, j] += (
-                        a * self.late_y[i, m, j]
-                        + b * self.late_y[i, m + 1, j]
-                        + c * self.late_y[i, m + 2, j]
-                        + d * self.late_y[i, m + 3, j]
+                        a * self.pending_y[i, m, j]
+                        + b * self.pending_y[i, m + 1, j]
+                        + c * self.pending_y[i, m + 2, j]
+                        + d * self.pending_y[i, m + 3, j]
                     )
-                a, b = self.late_w[i, m, r], self.late_w[i, m + 1, r]
-                c, d = self.late_w[i, m + 2, r], self.late_w[i, m + 3, r]
+                a, b = self.pending_w[i, m, r], self.pending_w[i, m + 1, r]
+                c, d = self.pending_w[i, m + 2, r], self.pending_w[i, m + 3, r]
                 for j in range(r + 1):
                     self.matrices[i, r + 1, j] -= (
-                        a * self.late_w[i, m, j]
-                        + b * self.late_w[i, m + 1, j]
-                        + c * self.late_w[i, m + 2, j]
-                        + d * self.late_w[i, m + 3, j]
+                        a * self.pending_w[i, m, j]
+                        + b * self.pending_w[i, m + 1, j]
+                        + c * self.pending_w[i, m + 2, j]
+                        + d * self.pending_w[i, m + 3, j]
                     )
 
     # -- from the sums ----------------------------------------------------------------------------
@@ -465,14 +486,14 @@ class Core:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def settle(self, i: cython.Py_ssize_t) -> cython.void:
-        """`renew`, and the residual sum of squares as well, after sums were added from outside.
+    def recompute_all(self, i: cython.Py_ssize_t) -> cython.void:
+        """`recompute`, and the residual sum of squares as well, after sums were added from outside.
 
         The difference loses digits where rewards are much larger than their noise, which the
         running sum of `step` does not: a scheduled renewal leaves that as it is.
         """
-        self.catch_up(i)
-        self.renew(i)
+        self.flush(i)
+        self.recompute(i)
         difference: cython.double = self.squares[i]
         for j in range(self.dim):
             difference -= self.moment[i, j] * self.mean[i, j]
@@ -481,7 +502,7 @@ class Core:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def renew(self, i: cython.Py_ssize_t) -> cython.void:
+    def recompute(self, i: cython.Py_ssize_t) -> cython.void:
         """Compute the covariance of parameter i, and what follows from it, anew from the sums."""
         dim: cython.Py_ssize_t = self.dim
         squared: cython.double = 0.0

@@ -51,7 +51,7 @@ class Explorer:
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def look(self) -> cython.int:
-        """Find out how things stand, before a choice."""
+        """Update what the rule needs from the data, before a choice."""
         self.pooled = self.pooled_variance() if self.learned else 0.0
         self.greedy = self.diversity > 0.0 and self.is_diverse() == 1
         hopes: cython.bint = self.optimism > 0.0 or self.radius > 0.0
@@ -139,7 +139,7 @@ class Explorer:
         if self.radius == 0.0:
             return self.optimism
         trace: cython.double = 0.0
-        self.core.catch_up(i)
+        self.core.flush(i)
         for j in range(self.core.dim):
             trace += self.core.matrices[i, j, j]
         dim: cython.double = self.core.dim
@@ -170,7 +170,7 @@ class Explorer:
         for i in range(self.core.size):
             limit = 1.0 / (self.core.prior[i] + self.diversity * total)
             if self.core.bound[i] > limit:
-                self.core.catch_up(i)
+                self.core.flush(i)
                 for j in range(self.core.dim):
                     if self.core.matrices[i, j + 1, j] > limit:
                         return 0
@@ -203,7 +203,7 @@ class Explorer:
                 widest = j
         self.core.root[0, widest] = 1.0
         for _ in range(4):
-            quotient = self.core.weigh(i, self.core.root[0], 0, 0)
+            quotient = self.core.quadratic_form(i, self.core.root[0], 0, 0)
             squared: cython.double = 0.0
             for j in range(self.core.dim):
                 squared += self.core.products[0, j] * self.core.products[0, j]

@@ -4,7 +4,7 @@ from keyhole.kernels.recent cimport RecentIds
 
 
 cdef class Choice:
-    cdef public object _arm, _score, _id, _run, _predicted, _learned_by, _probability, _law
+    cdef public object _arm, _score, _id, _run, _predicted, _learned_by, _probability, _score_params
     cdef public long long _number
     cdef public bint _is_for_all, _has_missing
     cdef public double _epsilon
@@ -12,7 +12,8 @@ cdef class Choice:
     cdef readonly object _observation
     cdef double[::1] y
 
-    cpdef str name(self)
+    cpdef _set(self, object arm, object score, object observation, bint is_for_all)
+    cpdef str _name(self)
 
 
 cdef class Tally:

@@ -1,7 +1,7 @@
 """Single decisions and rewards, with as little as can be between Python and the work.
 
-What a bandit does to every decision is done here in one call, which no signal interrupts: a reward
-is learned, counted and remembered, or nothing of it.
+What a bandit does to every reward is done here in one call, which no signal interrupts: it is
+learned, counted and remembered, or nothing of it.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ class Choice:
     """The fields of a decision, where compiled code finds them.
 
     `_id` is None until somebody asks for it, and then made of `_run` and `_number`; `_probability`
-    is None until then too, and follows from `_law`, `_column`, `_epsilon` and `_n_arms`.
+    is None until then too, and follows from `_score_params`, `_column`, `_epsilon` and `_n_arms`.
     """
 
-    def _set(self, arm: Any, score: Any, observation: Floats, is_for_all: bool) -> None:
+    @cython.ccall
+    def _set(self, arm: Any, score: Any, observation: Any, is_for_all: cython.bint) -> None:
         """Fill in what every decision has."""
         self._arm: Any = arm
         self._score: float | None = score
@@ -57,7 +58,7 @@ class Choice:
         self._run: str | None = None
         self._number: int = 0
         self._probability: float | None = None
-        self._law: Any = None
+        self._score_params: Any = None
         self._column: int = 0
         self._epsilon: float = 0.0
         self._n_arms: int = 0
@@ -66,15 +67,17 @@ class Choice:
         self._learned_by: tuple[object, ...] = ()
 
     @cython.ccall
-    def name(self) -> str:
+    def _name(self) -> str:
         """Return the id, or None if there is none."""
         if self._id is None and self._run is not None:
             self._id = f"{self._run}-{self._number}"
         return self._id  # type: ignore[return-value] # Cython knows no str | None
 
-    def chance(self) -> float:
-        """Return the exact probability with which the arm was chosen."""
-        law: cython.double[:, ::1] = self._law
+    def _chance(self) -> float | None:
+        """Return the exact probability with which the arm was chosen, or None if it is unknown."""
+        if self._score_params is None:
+            return None
+        law: cython.double[:, ::1] = self._score_params
         best: cython.double = chance_of(law[0], law[1], law[2], self._column)
         chance: float = (1.0 - self._epsilon) * min(max(best, 0.0), 1.0)
         return chance + self._epsilon / self._n_arms
@@ -165,19 +168,13 @@ class Online:
         choice: Choice = Choice.__new__(self.kind)
         if stride:
             own = own[place * dim : (place + 1) * dim].copy()
-            seen = own
-        choice._arm, choice._score = self.names[place], chooser.value
-        choice._observation, choice.y = own, seen
-        choice._run, choice._is_for_all = self.tally.run, stride == 0
-        choice._predicted = choice._learned_by = ()
-        choice._id = choice._law = choice._probability = None
-        choice._column = choice._n_arms = 0
-        choice._epsilon, choice._has_missing = 0.0, False
+        choice._set(self.names[place], chooser.value, own, stride == 0)
+        choice._run = self.tally.run
         if chooser.keeps:
-            law: Any = chooser.law
+            law: Any = chooser.score_params
             if chooser.n_columns < chooser.n_arms:
                 law = law[:, : chooser.n_columns]
-            choice._law = law.copy()
+            choice._score_params = law.copy()
             choice._column, choice._n_arms = chooser.column, chooser.n_arms
             choice._epsilon = chooser.explorer.epsilon
         self.tally.decisions += 1
@@ -198,7 +195,7 @@ class Online:
         draw_normals(self.stream, z[0], chooser.n_arms)
         uniforms[0] = next_uniform(self.stream), next_uniform(self.stream)
         place, score, _, _ = chooser.choose_rounds(y[None], z, uniforms)
-        law = chooser.law[:, : chooser.n_columns].copy() if chooser.keeps else None
+        law = chooser.score_params[:, : chooser.n_columns].copy() if chooser.keeps else None
         return int(place[0]), float(score[0]), law, chooser.column
 
     def learn(self, decision: Any, reward: cython.double) -> bool:
@@ -207,7 +204,7 @@ class Online:
             return False
         choice: Choice = decision
         parameter: object = self.parameters.get(choice._arm)
-        key: str = choice.name()
+        key: str = choice._name()
         if (
             parameter is None
             or choice._has_missing
@@ -222,7 +219,7 @@ class Online:
         known: cython.bint = choice is self.last and self.core.stamp == self.last_stamp
         self.last = None
         i: cython.Py_ssize_t = parameter
-        self.core.absorb(i, choice.y, 0, reward, self.last_slot if known else 0, known)
+        self.core.update(i, choice.y, 0, reward, self.last_slot if known else 0, known)
         choice._learned_by = self.token
         self.recent.add(key)
         self.tally.additions += 1

@@ -25,8 +25,8 @@ class Block(NamedTuple):
     uniforms: Floats  # (T, 2)  a coin and a tie-breaker
 
 
-class Truth(NamedTuple):
-    """What T rounds are judged by."""
+class Oracle(NamedTuple):
+    """Oracle values of T rounds."""
 
     values: Floats  # (T, n_arms)  what each arm was worth to the best observer
     latent: Floats  # (T, n_arms)  and to one who sees the context
@@ -69,7 +69,7 @@ def cost(best: cython.double, value: cython.double) -> cython.double:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def most(rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.double:
+def row_max(rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.double:
     """The largest number of a row, unless there is NaN. Four are compared at a time."""
     n: cython.Py_ssize_t = rows.shape[1]
     whole: cython.Py_ssize_t = n - n % 4
@@ -100,7 +100,7 @@ class Table:
         The rounds.
     chosen : ndarray of int of shape (T,)
         Where the places of chosen arms are written.
-    truth : Truth, optional
+    oracle : Oracle, optional
         What choices are judged by.
     record : Record, optional
         Where that is written down.
@@ -123,15 +123,15 @@ class Table:
     stride: cython.Py_ssize_t  # from one arm's to the next, or 0
 
     def __init__(
-        self, block: Block, chosen: Ints, truth: Truth | None = None, record: Record | None = None
+        self, block: Block, chosen: Ints, oracle: Oracle | None = None, record: Record | None = None
     ) -> None:
         rows, dim = block.observations.shape[1:]
         self.size, self.stride = rows * dim, dim if rows > 1 else 0
         self.y, self.z = block.observations.reshape(-1), block.z.reshape(-1)
         self.rewards, self.uniforms, self.places = block.rewards, block.uniforms, chosen
-        if truth is not None and record is not None:
-            self.values, self.latent, self.labels = truth.values, truth.latent, truth.labels
-            self.eta, self.checkpoints, self.noted = truth.eta, record.checkpoints, record.noted
+        if oracle is not None and record is not None:
+            self.values, self.latent, self.labels = oracle.values, oracle.latent, oracle.labels
+            self.eta, self.checkpoints, self.noted = oracle.eta, record.checkpoints, record.noted
             self.sums, self.pulls = record.sums, record.pulls
 
     @cython.cfunc
@@ -151,8 +151,8 @@ class Table:
                 self.uniforms[t, 1],
             )
             self.places[t] = k
-            chooser.core.absorb(
-                chooser.owner[k],
+            chooser.core.update(
+                chooser.parameter_of[k],
                 self.y,
                 at + k * self.stride,
                 self.rewards[t, k],
@@ -164,15 +164,15 @@ class Table:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def judge(self, low: cython.Py_ssize_t, high: cython.Py_ssize_t) -> cython.void:
+    def add_regret(self, low: cython.Py_ssize_t, high: cython.Py_ssize_t) -> cython.void:
         """Add up what the choices of some rounds cost."""
         regret: cython.double = self.sums[0]
         latent_regret: cython.double = self.sums[1]
         optimal: cython.double = self.sums[2]
         for t in range(low, high):
             k: cython.Py_ssize_t = self.places[t]
-            best: cython.double = most(self.values, t)
-            best_latent: cython.double = most(self.latent, t)
+            best: cython.double = row_max(self.values, t)
+            best_latent: cython.double = row_max(self.latent, t)
             unknown: cython.Py_ssize_t = 0
             for i in range(self.latent.shape[1]):
                 unknown += self.latent[t, i] != self.latent[t, i]
@@ -191,7 +191,7 @@ class Table:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def note(self, chooser: Chooser, c: cython.Py_ssize_t) -> cython.void:
+    def write_checkpoint(self, chooser: Chooser, c: cython.Py_ssize_t) -> cython.void:
         """Write down how a policy stands at checkpoint c."""
         n: cython.Py_ssize_t = self.sums.shape[0]
         for s in range(n):
@@ -200,7 +200,7 @@ class Table:
             self.noted[c, n + k] = self.pulls[k]
             squared: cython.double = 0.0
             for j in range(chooser.core.dim):
-                off: cython.double = chooser.core.mean[chooser.owner[k], j] - self.eta[k, j]
+                off: cython.double = chooser.core.mean[chooser.parameter_of[k], j] - self.eta[k, j]
                 squared += off * off
             self.noted[c, n + chooser.n_arms + k] = sqrt(squared)
 
@@ -213,25 +213,25 @@ def play(chooser: Chooser, block: Block, chosen: Ints) -> None:
         table.play(chooser, 0, n)
 
 
-def judge(block: Block, chosen: Ints, truth: Truth, record: Record) -> None:
+def add_regret(block: Block, chosen: Ints, oracle: Oracle, record: Record) -> None:
     """Add up what the choices in all rounds of a block cost."""
-    table: Table = Table(block, chosen, truth, record)
+    table: Table = Table(block, chosen, oracle, record)
     n: cython.Py_ssize_t = chosen.size
     with cython.nogil:
-        table.judge(0, n)
+        table.add_regret(0, n)
 
 
-def trial(chooser: Chooser, block: Block, truth: Truth, start: int, record: Record) -> None:
+def run_block(chooser: Chooser, block: Block, oracle: Oracle, start: int, record: Record) -> None:
     """Play a block whose first round comes after `start` others, and keep the record.
 
-    Whoever begins knows nothing, whatever was learned and noted before.
+    With start = 0 posterior and record are reset first.
     """
     if start == 0:
         chooser.core.forget()
         record.sums[:] = 0.0
         record.pulls[:] = 0.0
     n: cython.Py_ssize_t = block.rewards.shape[0]
-    table: Table = Table(block, np.empty(n, np.int64), truth, record)
+    table: Table = Table(block, np.empty(n, np.int64), oracle, record)
     c: cython.Py_ssize_t = np.searchsorted(record.checkpoints, start, side="right")
     before: cython.Py_ssize_t = start
     low: cython.Py_ssize_t = 0
@@ -243,8 +243,8 @@ def trial(chooser: Chooser, block: Block, truth: Truth, start: int, record: Reco
             if c < table.checkpoints.shape[0] and table.checkpoints[c] <= before + n:
                 high, noted = table.checkpoints[c] - before, True
             table.play(chooser, low, high)
-            table.judge(low, high)
+            table.add_regret(low, high)
             if noted:
-                table.note(chooser, c)
+                table.write_checkpoint(chooser, c)
                 c += 1
             low = high

@@ -50,11 +50,14 @@ from cython.cimports.libc.math import erfc, exp, fabs, floor, log1p, sqrt
 
 from keyhole.kernels.types import Floats, Ints
 
-# The two rules are off by less than this. Rounding, and what is left out, add less than 1e-13.
+# The two rules are off by less than this. Rounding adds less than 1e-13.
 TOLERANCE = 5e-13
 # A normal exceeds this many standard deviations with a probability of 1e-21.
 REACH = cython.declare(cython.double, 9.5)
-# And this many with 1e-17: Phi is 1 in float64.
+# One normal exceeds another with 1.2e-19 whose mean is this many deviations of their difference
+# higher. Ten million scores that are left out for that add 1e-12.
+APART = cython.declare(cython.double, 9.0)
+# A normal exceeds this many with 1e-17: Phi is 1 in float64.
 NEAR = cython.declare(cython.double, 8.5)
 # And two of them each exceed this many with 1e-18: where phi is that small, Phi may be taken as 1.
 BOTH_NEAR = cython.declare(cython.double, 6.0)
@@ -309,12 +312,13 @@ def can_win(
     j: cython.Py_ssize_t,
     top: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Return whether score j exceeds score `top` with a probability of more than 1e-17.
+    """Return whether score j exceeds score `top` with a probability of more than 1.2e-19.
 
     Numbers that overflow or vanish when squared leave a score in.
     """
     gap = location[top] - location[j]
-    return gap <= 0.0 or gap * gap <= NEAR * NEAR * (scale[j] * scale[j] + scale[top] * scale[top])
+    square = scale[j] * scale[j] + scale[top] * scale[top]
+    return gap <= 0.0 or gap * gap <= APART * APART * square
 
 
 @cython.cfunc

@@ -67,6 +67,8 @@ def rebuild_changed() -> None:
 
 
 def _is_checkout(root: Path) -> bool:
+    if root / "src" / "keyhole" / "kernels" != KERNELS:
+        return False  # installed into a folder of a checkout
     try:
         return '\nname = "keyhole"\n' in (root / "pyproject.toml").read_text(encoding="utf-8")
     except OSError:

@@ -16,7 +16,7 @@ class RecentIds:
     """The ids of the last decisions learned: at least `REMEMBERED`, at most twice as many.
 
     Two sets take turns: when the younger is full, the older is forgotten. It is with the kernels
-    because it is asked and told with every reward.
+    because it is read and written with every reward.
 
     Parameters
     ----------

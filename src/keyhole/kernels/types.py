@@ -52,10 +52,10 @@ class Rule(NamedTuple):
     radius: float = 0.0  # this times a confidence radius is added to the optimism
     level: float = 0.0  # 2 log(1 / delta) in that radius
     diversity: float = 0.0  # greedy while each parameter's data have this much in all directions
-    patience: float = 0.0  # and for so many rewards at the start in any case; -1: 4 k d
+    patience: float = 0.0  # and for the first so many rewards in any case; -1: 4 k d
 
     def plain(self) -> "Rule":
-        """The rule checked, and in plain floats: a kernel is compiled for one set of types."""
+        """Return the rule with every number checked, as floats."""
         return Rule(
             optimism=checks.number("a rule's optimism", self.optimism, least=0.0),
             dispersion=checks.number("a rule's dispersion", self.dispersion, least=0.0),

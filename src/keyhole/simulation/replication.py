@@ -139,7 +139,7 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
     rounds: Rounds | None = None
     for start in range(0, plan.horizon, size):
         n = min(size, plan.horizon - start)
-        rounds, before = _checked(world, world.rounds(n, source), n), rounds
+        rounds, before = checked_rounds(world, world.rounds(n, source), n), rounds
         if before is not None and (before.labels is None) != (rounds.labels is None):
             raise InvalidValue(
                 f"{type(world).__name__}.rounds must give labels always or never, "
@@ -149,9 +149,9 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
         uniforms = source["coin"].random(out=source.empty("uniforms", (n, 2)))
         labels = NO_LABELS if rounds.labels is None else rounds.labels
         block = kernels.Block(rounds.observations, rounds.rewards, z, uniforms)
-        truth = kernels.Truth(rounds.values, rounds.latent, labels, eta)
+        truth = kernels.Oracle(rounds.values, rounds.latent, labels, eta)
         for player in players:
-            kernels.trial(player.chooser, block, truth, start, player.record)
+            kernels.run_block(player.chooser, block, truth, start, player.record)
         if tick is not None:
             tick(n)
     noted = np.array([player.record.noted for player in players])
@@ -165,7 +165,7 @@ def _played(plan: Plan, number: int, tick: Tick | None) -> Outcome:
     return outcome
 
 
-def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
+def checked_rounds(world: World, rounds: Rounds, n: int) -> Rounds:
     """The rounds as a kernel can take them: compiled code does not look where it reads."""
     kind, per_arm = type(world).__name__, (n, world.n_arms)
     if not isinstance(rounds, Rounds):
@@ -182,7 +182,7 @@ def _checked(world: World, rounds: Rounds, n: int) -> Rounds:
                 f"{' or '.join(map(str, shapes))}, got {array.dtype} of shape {array.shape}"
             )
         array = np.ascontiguousarray(array, dtype=np.float64)
-        # Kernels are compiled for arrays of one kind, and not anew for those that are read-only.
+        # Kernels take writable arrays only.
         plain[name] = array if array.flags.writeable else array.copy()
     for name, array in plain.items():
         # Of NaN both comparisons are false. Only latent values may be unknown.
