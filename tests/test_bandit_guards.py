@@ -1,5 +1,6 @@
 """Bad input gets a clear error and changes nothing: not the posterior, not the random stream."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -182,3 +183,32 @@ def test_nonsense_settings(settings: dict[str, Any], message: str) -> None:
 def test_a_damaged_record_of_a_decision(record: Any, message: str) -> None:
     with pytest.raises(kh.InvalidValue, match=message):
         kh.Decision.from_dict(record)
+
+
+def test_a_decision_without_a_law_has_no_probability() -> None:
+    """Compiled code would read where there is nothing."""
+    bandit = kh.Bandit(kh.ThompsonSampling(), arms=2, dim=2, seed=1, probabilities=False)
+    for decision in (kh.Decision(arm=0, observation=[1.0, 2.0]), bandit.choose(np.ones(2))):
+        assert decision._chance() is None
+        assert decision.probability is None
+
+
+def test_decisions_that_differ_in_epsilon_are_not_equal() -> None:
+    one, other = (
+        kh.Bandit(kh.EpsilonGreedy(epsilon), arms=1, dim=2, seed=1).choose(np.ones(2))
+        for epsilon in (0.1, 0.3)
+    )
+    other._run, other._score = one._run, one._score
+    assert one != other
+    other._epsilon = 0.1
+    assert one == other
+
+
+def test_batches_come_through_a_pickle_with_buffers_of_its_own() -> None:
+    """Such as Dask's: their arrays are read-only."""
+    decisions = kh.Bandit(kh.ThompsonSampling(), arms=3, dim=2, seed=1).choose_many(np.eye(2))
+    buffers: list[pickle.PickleBuffer] = []
+    text = pickle.dumps(decisions, protocol=5, buffer_callback=buffers.append)
+    again = pickle.loads(text, buffers=[bytes(buffer.raw()) for buffer in buffers])
+    np.testing.assert_array_equal(again.probabilities, decisions.probabilities)
+    assert buffers

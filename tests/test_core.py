@@ -1,10 +1,12 @@
 """Products with one triangle and sums of squares, against NumPy, at every way a size can be odd."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+import keyhole as kh
 from keyhole import kernels
 from keyhole.kernels.core import LARGE, TOGETHER
 from keyhole.kernels.types import Floats
@@ -191,3 +193,44 @@ def test_forgetting_leaves_nothing_that_waits() -> None:
     assert_matrices(core, np.eye(LARGE), np.eye(LARGE))
     for name in ("moment", "n", "squares", "mean", "residual", "penalty", "staleness"):
         assert not getattr(core.state, name).any(), name
+
+
+@pytest.mark.parametrize("parameter", [-1, 2, 10**6])
+def test_parameters_that_there_are_not_are_refused(parameter: int) -> None:
+    """Compiled code would write beside its arrays."""
+    posterior = kh.Posterior(n_parameters=2, dim=3)
+    core, owner = posterior.core, np.array([parameter])
+    for call in (
+        lambda: core.refresh(parameter),
+        lambda: core.recompute_caches(parameter),
+        lambda: core.product(parameter, np.ones(3)),
+        lambda: posterior.learn_rows(owner, np.ones((1, 3)), np.ones(1)),
+        lambda: core.predict(owner, np.ones((1, 1, 3)), np.empty((1, 1)), np.empty((1, 1))),
+        lambda: kernels.Chooser(core, kernels.Rule(), owner, True),
+    ):
+        with pytest.raises((IndexError, ValueError)):
+            call()
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    posterior = kh.Posterior(n_parameters=2, dim=3)
+    core, owner = posterior.core, np.arange(2)
+    with pytest.raises(ValueError, match="moment has shape"):
+        kernels.Core(core.state._replace(moment=np.zeros((2, 2))))
+    with pytest.raises(ValueError, match="do not fit"):
+        core.learn(owner, np.ones((2, 2)), np.ones(2), np.zeros(2, bool))
+    with pytest.raises(ValueError, match="do not fit"):
+        core.predict(owner, np.ones((1, 3, 3)), np.empty((1, 2)), np.empty((1, 2)))
+    chooser = kernels.Chooser(core, kernels.Rule(), owner, True)
+    with pytest.raises(ValueError, match="do not fit"):
+        chooser.choose_rounds(np.ones((1, 1, 3)), np.ones((1, 3)), np.ones((1, 2)))
+
+
+def test_two_threads_may_read_one_posterior() -> None:
+    posterior, rng = kh.Posterior(n_parameters=3, dim=30), np.random.default_rng(1)
+    y = rng.standard_normal((400, 30))
+    posterior.learn_many(np.arange(400) % 3, y, rng.standard_normal(400))
+    expected = posterior.predict(np.arange(3), y)[1]
+    with ThreadPoolExecutor(2) as pool:
+        for _, width in pool.map(lambda _: posterior.predict(np.arange(3), y), range(40)):
+            np.testing.assert_array_equal(width, expected)

@@ -396,6 +396,18 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str, value: np.ndarray)
         kh.Bandit.load(tmp_path / "bad.npz")
 
 
+def test_counts_that_would_overflow_are_refused(tmp_path: Path) -> None:
+    """They fit each other, but the next value would be counted below zero."""
+    bandit = made(**ALL)
+    play(bandit, observations(50))
+    bandit.save(tmp_path / "bandit.npz")
+    with np.load(tmp_path / "bandit.npz") as file:
+        counts = {"sample_seen": np.full(4, 2**63 - 1), "sample_stride": np.full(4, 2**62)}
+        np.savez(tmp_path / "bad.npz", **{**file, **counts})
+    with pytest.raises(kh.FileError, match="samples do not fit"):
+        kh.Bandit.load(tmp_path / "bad.npz")
+
+
 def learned(bandit: kh.Bandit, ys: np.ndarray) -> None:
     for t, y in enumerate(ys):
         bandit.learn(bandit.choose(y, among=[t % 3]), float(t % 7))
