@@ -170,3 +170,17 @@ def test_members_learned_one_by_one_are_remembered_in_the_file(tmp_path: Path) -
 def test_instead_of_instead() -> None:
     decision = made().choose(Y)
     assert decision.instead("A").instead("B").arm == "B"
+
+
+@pytest.mark.parametrize("reward", [1, True, np.float64(1.0), np.float32(1.0), np.True_])
+def test_rewards_of_every_kind_are_learned_alike(reward: Any) -> None:
+    plain, other = (kh.Bandit(kh.ThompsonSampling(), arms=2, dim=2, seed=1) for _ in range(2))
+    for bandit, given in ((plain, 1.0), (other, reward)):
+        for _ in range(3):
+            decision = bandit.choose(np.ones(2))
+            bandit.learn(decision, given)
+        with pytest.raises(kh.AlreadyLearned):
+            bandit.learn(decision, given)
+    np.testing.assert_array_equal(plain.posterior.moment, other.posterior.moment)
+    with pytest.raises(kh.InvalidValue, match="far larger"):
+        other.learn(other.choose(np.ones(2)), 10**400)

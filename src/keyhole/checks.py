@@ -164,7 +164,7 @@ def number(
     low = above is None or result > above
     if not low or not least <= result <= most:
         rules = [f"above {above:g}"] if above is not None else []
-        small = above is None and (least > -LARGEST or result < least)
+        small = (above is None or result > above) and (least > -LARGEST or result < least)
         rules += [f"at least {least:g}"] if small else []
         rules += [f"at most {most:g}"] if result > most or most < LARGEST else []
         raise InvalidValue(f"{name} must be {' and '.join(rules)}, got {shown(value)}")

@@ -28,6 +28,9 @@ from keyhole.kernels import Floats, Ints
 from keyhole.policies import Policy
 from keyhole.posterior import Posterior
 
+# Types of rewards that compiled code takes as they are.
+PLAIN_NUMBERS = frozenset({float, np.float64, bool})
+
 
 class Bandit(sharing.Shared):
     """Choose among named arms from what is seen of them, and learn from the rewards.
@@ -397,7 +400,9 @@ class Bandit(sharing.Shared):
             If its reward was learned: by this very object, or by one of the same id among the
             last 10,000 that were.
         """
-        if again is False and type(reward) is float:
+        if again is False and (
+            type(reward) in PLAIN_NUMBERS or (type(reward) is int and abs(reward) < 2**53)
+        ):
             with self._lock:
                 if self._everyday is not None and self._everyday.learn(decision, reward):
                     return

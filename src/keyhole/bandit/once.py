@@ -37,9 +37,10 @@ class Once:
         key = decision.id
         known = key is not None and (key in self.recent or _batch_of(key) in self.recent)
         if known or self.token in decision._learned_by:
+            which = f"decision {key!r}" if key else f"this decision for arm {decision.arm!r}"
             raise AlreadyLearned(
-                f"the reward of decision {key or decision.arm!r} was learned already; again=True "
-                f"learns one more (the last {REMEMBERED:,} ids are remembered)"
+                f"the reward of {which} was learned already; again=True learns one more "
+                f"(the last {REMEMBERED:,} ids are remembered)"
             )
 
     def check_many(self, decisions: Decisions | list[Decision]) -> None:
