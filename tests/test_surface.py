@@ -2,9 +2,7 @@
 
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -94,28 +92,30 @@ def test_a_missing_extra_has_the_line_that_helps() -> None:
     assert f"keyhole.simulate needs xarray, which is not installed: {install_line('lab')}" in shown
 
 
+LOCAL = '{"url": "file:///sources", "dir_info": {"editable": true}}'
+
+
 @pytest.mark.parametrize(
-    ("direct_url", "line"),
+    ("direct_urls", "line"),
     [
-        (None, "pip install 'keyhole[lab]'"),  # from a package index
-        ('{"url": "file:///sources", "dir_info": {"editable": true}}', "pip install '.[lab]'"),
-        (PackageNotFoundError("keyhole"), "pip install '.[lab]'"),  # not installed at all
+        ([None], "pip install 'keyhole[lab]'"),  # from a package index
+        ([LOCAL], "pip install '.[lab]'"),
+        ([None, LOCAL], "pip install '.[lab]'"),  # and the sources tell of themselves
+        ([], "pip install '.[lab]'"),  # not installed at all
     ],
 )
 def test_the_line_that_helps_is_one_that_works(
-    direct_url: Any, line: str, monkeypatch: pytest.MonkeyPatch
+    direct_urls: list[str | None], line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Installed:
-        def read_text(self, name: str) -> Any:
+        def __init__(self, direct_url: str | None) -> None:
+            self.direct_url = direct_url
+
+        def read_text(self, name: str) -> str | None:
             assert name == "direct_url.json"
-            return direct_url
+            return self.direct_url
 
-    def distribution(_: str) -> Installed:
-        if isinstance(direct_url, Exception):
-            raise direct_url
-        return Installed()
-
-    monkeypatch.setattr(errors, "distribution", distribution)
+    monkeypatch.setattr(errors, "distributions", lambda **_: map(Installed, direct_urls))
     assert errors.install_line("lab") == line
 
 

@@ -18,7 +18,7 @@ finished.
 A message says what came, what is allowed and, where there is one, the usual fix.
 """
 
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distributions
 
 
 class KeyholeError(Exception):
@@ -84,8 +84,7 @@ def install_line(extra: str) -> str:
         With the name of the package if that came from a package index, and otherwise with the
         folder of the sources, which the command has to be run in: no index need have it.
     """
-    try:
-        from_index = distribution("keyhole").read_text("direct_url.json") is None
-    except PackageNotFoundError:
-        from_index = False
+    # Sources that were built in place describe themselves beside what was installed from them.
+    urls = [one.read_text("direct_url.json") for one in distributions(name="keyhole")]
+    from_index = bool(urls) and not any(urls)
     return f"pip install '{'keyhole' if from_index else '.'}[{extra}]'"
