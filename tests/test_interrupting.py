@@ -59,28 +59,6 @@ def test_resuming_does_only_what_is_missing(
     assert len(done) == 4
 
 
-def test_threads_may_run_on_every_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They begin on cores of their own and are held on none, and may be forbidden to ask."""
-    allowed, seen, asked, expected = os.sched_getaffinity(0), [], [], run(workers=1)
-
-    def watched(plan: Any, number: int, tick: Any = None) -> Any:
-        seen.append(os.sched_getaffinity(0))
-        return replicate(plan, number, tick)
-
-    def forbidden(_: int, cores: set[int]) -> None:
-        asked.append(cores)
-        raise PermissionError
-
-    monkeypatch.setattr(module, "replicate", watched)
-    assert run(workers=2).identical(expected)
-    assert seen == [allowed] * 6
-    monkeypatch.setattr(os, "sched_setaffinity", forbidden)
-    assert run(workers=2).identical(expected)
-    assert all(len(cores) == 1 and cores <= allowed for cores in asked)
-    assert len(asked) == 2
-    assert len(set(map(frozenset, asked))) == min(2, len(allowed))
-
-
 def test_another_simulation_is_not_resumed(tmp_path: Path) -> None:
     run(resume=tmp_path / "kept", horizon=100)
     for settings in (

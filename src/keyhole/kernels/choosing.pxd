@@ -24,8 +24,6 @@ cdef class Chooser:
     cdef Py_ssize_t choose(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double[::1] z, Py_ssize_t zat, double coin, double tie) except -1 nogil
     cdef bint passes(self, Py_ssize_t k, Py_ssize_t stride) noexcept nogil
     cdef Py_ssize_t look_at(self, Py_ssize_t k, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double z) noexcept nogil
-    cdef double optimism_of(self, Py_ssize_t i) noexcept nogil
-    cdef double dispersion_of(self, Py_ssize_t i) noexcept nogil
     cdef void predict(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride) noexcept nogil
     cdef Py_ssize_t upper_bounds(self, double[::1] y, Py_ssize_t at, Py_ssize_t stride, double[::1] z, Py_ssize_t zat) noexcept nogil
     cdef Py_ssize_t argmax_score(self) noexcept nogil

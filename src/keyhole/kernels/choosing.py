@@ -194,8 +194,8 @@ class Chooser:
             return True
         # The width is not known yet, but at most this.
         most: cython.double = self.scale[k]
-        gap: cython.double = self.top - self.location[k] - self.optimism_of(i) * most
-        spread: cython.double = self.dispersion_of(i) * most
+        gap: cython.double = self.top - self.location[k] - self.explorer.optimism_of(i) * most
+        spread: cython.double = self.explorer.dispersion_of(i) * most
         square: cython.double = spread * spread + self.top_scale * self.top_scale
         if gap > 0.0 and gap * gap > REACH * REACH * square:
             self.scale[k] = HOPELESS
@@ -226,36 +226,14 @@ class Chooser:
             width = sqrt(self.core.quadratic_form(i, y, at, slot))
             if fresh:
                 self.alike_width = width
-        optimism: cython.double = self.optimism_of(i)
-        dispersion: cython.double = self.dispersion_of(i)
+        optimism: cython.double = self.explorer.optimism_of(i)
+        dispersion: cython.double = self.explorer.dispersion_of(i)
         self.score[k] = self.location[k] + width * (optimism + dispersion * z)
         self.location[k] += width * optimism
         self.scale[k] = width * dispersion
         if self.location[k] - REACH * self.scale[k] > self.top - REACH * self.top_scale:
             self.top, self.top_scale = self.location[k], self.scale[k]
         return slot
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def optimism_of(self, i: cython.Py_ssize_t) -> cython.double:
-        """The optimism about a parameter, at this choice."""
-        if self.explorer.greedy:
-            return 0.0
-        return (
-            self.explorer.optimism if self.explorer.radius == 0.0 else self.explorer.optimism_of(i)
-        )
-
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def dispersion_of(self, i: cython.Py_ssize_t) -> cython.double:
-        """The dispersion of a parameter, at this choice."""
-        if self.explorer.greedy:
-            return 0.0
-        return self.explorer.dispersion_of(i) if self.explorer.learned else self.explorer.dispersion
 
     # -- before any quadratic form ----------------------------------------------------------------
 
@@ -281,16 +259,20 @@ class Chooser:
             self.scale[k] *= self.core.bound[self.parameter_of[k]]
         for k in range(self.n_arms):
             self.scale[k] = SLACK * sqrt(self.scale[k])
+        optimism: cython.double
+        dispersion: cython.double
         if self.explorer.learned or self.explorer.radius > 0.0:
             for k in range(self.n_arms):
                 i: cython.Py_ssize_t = self.parameter_of[k]
-                steps: cython.double = self.optimism_of(i) + self.dispersion_of(i) * z[zat + k]
+                steps: cython.double = (
+                    self.explorer.optimism_of(i) + self.explorer.dispersion_of(i) * z[zat + k]
+                )
                 self.score[k] = self.location[k] + self.scale[k] * max(steps, 0.0)
             return self.argmax_score()
         # By the same numbers for all. One product and one sum, as in a score: rounding keeps a
         # bound a bound.
-        optimism: cython.double = self.optimism_of(0)
-        dispersion: cython.double = self.dispersion_of(0)
+        optimism = self.explorer.optimism_of(0)
+        dispersion = self.explorer.dispersion_of(0)
         for k in range(self.n_arms):
             self.score[k] = self.location[k] + self.scale[k] * max(
                 optimism + dispersion * z[zat + k], 0.0

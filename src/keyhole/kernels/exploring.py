@@ -42,8 +42,8 @@ class Explorer:
     def explorations(self) -> tuple[Floats, Floats]:
         """Return optimism and dispersion of each parameter, as the next choice will use them."""
         self.look()
-        optimism, dispersion = np.zeros((2, self.core.size))
-        for i in range(0 if self.greedy else self.core.size):
+        optimism, dispersion = np.empty((2, self.core.size))
+        for i in range(self.core.size):
             optimism[i], dispersion[i] = self.optimism_of(i), self.dispersion_of(i)
         return optimism, dispersion
 
@@ -111,14 +111,14 @@ class Explorer:
     @cython.nogil
     @cython.exceptval(check=False)
     def dispersion_of(self, i: cython.Py_ssize_t) -> cython.double:
-        """The rule's dispersion, or the learned standard deviation of parameter i's rewards.
+        """The rule's dispersion, or the learned standard deviation of parameter i's rewards; or 0.
 
         That is between the pooled one and its own. Its own counts by how many residuals of the
         pooled size it has seen, not by how many rewards. An arm of rare rewards that has not seen
         one yet would otherwise be sure of having no noise, and never be tried again.
         """
-        if not self.learned:
-            return self.dispersion
+        if self.greedy or not self.learned:
+            return 0.0 if self.greedy else self.dispersion
         seen: cython.double = self.misfit(i)
         start: cython.double = PRIOR_RESIDUALS * self.pooled
         own: cython.double = (start + seen) / (PRIOR_RESIDUALS + self.freedom(i))
@@ -136,8 +136,8 @@ class Explorer:
         log det B - log det prior is at most d log(trace B / (d prior)): lem:subg with what was seen
         in place of the bound L on what can be.
         """
-        if self.radius == 0.0:
-            return self.optimism
+        if self.greedy or self.radius == 0.0:
+            return 0.0 if self.greedy else self.optimism
         trace: cython.double = 0.0
         self.core.flush(i)
         for j in range(self.core.dim):

@@ -182,34 +182,18 @@ def _on_threads(
         if stop.is_set():
             raise _StoppedError
 
-    def work(worker: int) -> None:
-        if workers > 1:
-            _start_on_core(worker)
+    def work() -> None:
         with contextlib.suppress(_StoppedError):
             for number in left:
                 finish(number, replicate(plan, number, tick))
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
-            for ended in as_completed([pool.submit(work, worker) for worker in range(workers)]):
+            for ended in as_completed([pool.submit(work) for _ in range(workers)]):
                 ended.result()
         except BaseException:
             stop.set()
             raise
-
-
-def _start_on_core(worker: int) -> None:
-    """Move this thread to a core of its own, from which the system may move it on at any time.
-
-    Some systems start all threads on one core, and take longer than a short simulation to notice
-    that the others have nothing to do.
-    """
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    with contextlib.suppress(OSError):  # where it is forbidden, the system is left to itself
-        allowed = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {sorted(allowed)[worker % len(allowed)]})
-        os.sched_setaffinity(0, allowed)
 
 
 def _on_executor(
