@@ -434,7 +434,8 @@ def test_a_law_with_counts_gives_the_chances_of_all_arms(
         assert decision.probability == pytest.approx(expected[arm], abs=1e-11)
         # The column of arms without rewards stands for all of them, if it can win at all.
         if known < n_arms and chances[known:].sum() > 1e-15:
-            column = np.flatnonzero(np.isclose(law[1], scale[0, -1]) & (law[0] == location[0, -1]))
+            alike = np.isclose(law[:2].T, [location[0, -1], scale[0, -1]], rtol=1e-14)
+            column = np.flatnonzero(alike.all(axis=1))
             assert law[2, column].tolist() == [n_arms - known]
             assert each[column[0]] == pytest.approx(chances[-1], abs=1e-11)
 

@@ -53,6 +53,13 @@ def learn(core: kernels.Core, y: Floats, *, often: bool = False) -> None:
     core.learn(np.zeros(len(y), np.int64), y, np.ones(len(y)), np.array([often]))
 
 
+def width(core: kernels.Core, y: Floats) -> float:
+    """The root of y'Py, computed without P y."""
+    found = np.empty((1, 1))
+    core.predict(np.zeros(1, np.int64), y[None, None], np.empty((1, 1)), found)
+    return float(found[0, 0])
+
+
 def stepped(P: Floats, y: Floats) -> Floats:
     """P after a step for each row of y: less w w' / (1 + y'w), with w = P y."""
     for row in y:
@@ -77,6 +84,7 @@ def test_a_product_by_one_triangle(dim: int) -> None:
         squared, w = core.product(0, y)
         np.testing.assert_allclose(w, P @ y, atol=1e-12 * dim)
         assert squared == pytest.approx(y @ P @ y, abs=1e-12 * dim**2)
+        assert width(core, y) ** 2 == pytest.approx(squared, rel=1e-13, abs=1e-13 * dim**2)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -102,6 +110,7 @@ def test_squares_that_wait_go_into_both_triangles_when_they_are_asked_for(dim: i
     expected = stepped(P, y[:n])
     for _ in range(2):
         np.testing.assert_allclose(core.product(0, y[n])[1], expected @ y[n], atol=1e-10)
+        assert width(core, y[n]) ** 2 == pytest.approx(y[n] @ expected @ y[n], abs=1e-9)
         assert_matrices(core, B + y[:n].T @ y[:n], expected)
     assert n == 0 or (core.state.matrices != before).all()
 
@@ -164,6 +173,7 @@ def test_a_parameter_without_rewards_has_a_matrix_that_is_not_read(dim: int) -> 
         learn(core, y[1:])
         expected = stepped(np.eye(dim) / 4.0, y[1:])
         np.testing.assert_allclose(core.product(0, y[0])[1], expected @ y[0], atol=1e-12)
+        assert width(core, y[0]) ** 2 == pytest.approx(y[0] @ expected @ y[0], abs=1e-11)
 
 
 @pytest.mark.parametrize("dim", [3, LARGE + 1])

@@ -8,7 +8,6 @@ and mean = P b are caches, moved by rank-one steps and computed anew from the su
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,18 +20,6 @@ from keyhole.kernels import Floats, Ints, State
 
 # A direction of which the sums hold less than this share of what they hold of another was not seen.
 UNSEEN = 1e-10
-
-_predicting = threading.Lock()
-
-
-def _begin_anew() -> None:
-    """Let nobody wait in a forked child for a thread that is not there."""
-    global _predicting
-    _predicting = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_begin_anew)
 
 
 class Posterior:
@@ -168,9 +155,7 @@ class Posterior:
             )
         rows = y if y.ndim == 3 else y[:, None]
         mean, width = np.empty((2, n, owner.size))
-        # Several threads may read one posterior, and it has one workspace.
-        with _predicting:
-            self._core.predict(owner, rows, mean, width)
+        self._core.predict(owner, rows, mean, width)
         return mean, width
 
     def least_squares(self, steps: Floats) -> tuple[Floats, Floats]:

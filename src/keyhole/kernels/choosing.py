@@ -17,9 +17,11 @@ from keyhole.kernels.types import Floats, Ints, Rule
 if cython.compiled:
     from cython.cimports.keyhole.kernels.core import Core
     from cython.cimports.keyhole.kernels.exploring import Explorer
+    from cython.cimports.keyhole.kernels.pointers import start_of
 else:
     from keyhole.kernels.core import Core
     from keyhole.kernels.exploring import Explorer
+    from keyhole.kernels.pointers import start_of
 
 # Far above the rounding of any quadratic form, far below what pruning would notice.
 SLACK = cython.declare(cython.double, 1.0 + 1e-6)
@@ -98,8 +100,10 @@ class Chooser:
         kept = rounds if self.keeps else 0
         chosen, scores = np.empty(rounds, np.int64), np.empty(rounds)
         location, scale = np.empty((2, kept, self.n_arms))
-        rows_of_y: cython.double[::1] = y.reshape(-1)
-        normals: cython.double[::1] = z.reshape(-1)
+        flat_y: cython.double[::1] = y.reshape(-1)
+        flat_z: cython.double[::1] = z.reshape(-1)
+        rows_of_y: cython.p_double = start_of(flat_y)
+        normals: cython.p_double = start_of(flat_z)
         numbers: cython.double[:, ::1] = uniforms
         places: cython.longlong[::1] = chosen
         values: cython.double[::1] = scores
@@ -133,10 +137,10 @@ class Chooser:
     @cython.exceptval(-1, check=False)
     def choose(
         self,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         stride: cython.Py_ssize_t,
-        z: cython.double[::1],
+        z: cython.p_double,
         zat: cython.Py_ssize_t,
         coin: cython.double,
         tie: cython.double,
@@ -209,7 +213,7 @@ class Chooser:
     def look_at(
         self,
         k: cython.Py_ssize_t,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         stride: cython.Py_ssize_t,
         z: cython.double,
@@ -222,8 +226,12 @@ class Chooser:
         if fresh and self.alike_width >= 0.0:
             width = self.alike_width
         elif self.explorer.uncertain:
-            slot = 1 if self.slot == 0 else 0
-            width = sqrt(self.core.quadratic_form(i, y, at, slot))
+            if self.score[k] < self.best and not fresh:
+                # By an upper bound it does not win: nothing is learned here, and P y not needed.
+                width = sqrt(self.core.quadratic_form_alone(i, y, at))
+            else:
+                slot = 1 if self.slot == 0 else 0
+                width = sqrt(self.core.quadratic_form(i, y, at, slot))
             if fresh:
                 self.alike_width = width
         optimism: cython.double = self.explorer.optimism_of(i)
@@ -242,10 +250,10 @@ class Chooser:
     @cython.exceptval(check=False)
     def upper_bounds(
         self,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         stride: cython.Py_ssize_t,
-        z: cython.double[::1],
+        z: cython.p_double,
         zat: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
         """Fill in upper bounds of all scores; return the place of the largest.
@@ -283,7 +291,7 @@ class Chooser:
     @cython.nogil
     @cython.exceptval(check=False)
     def predict(
-        self, y: cython.double[::1], at: cython.Py_ssize_t, stride: cython.Py_ssize_t
+        self, y: cython.p_double, at: cython.Py_ssize_t, stride: cython.Py_ssize_t
     ) -> cython.void:
         """Put y'mean into locations, and |y|^2 into scales.
 

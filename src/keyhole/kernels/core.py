@@ -5,9 +5,10 @@ or written: that is half the memory to hold and to move, and symmetric to the bi
 does. Loops are written out rather than handed to BLAS: at these sizes a call costs more than the
 work, and the result does not depend on how many threads BLAS has.
 
-For large d a rank-one update is bound by memory, which it reads and writes for one multiply-add an
-entry. Up to 16 updates are buffered there, and applied in one pass; until then P is the stored
-matrix less the sum of w w' over those that are pending.
+For large d up to 16 updates are buffered and applied in one pass; until then P is the stored matrix
+less the sum of w w' over those that are pending. A parameter with few rewards is then known by that
+sum alone: choices among 10,000 arms of dimension 50, with probabilities, are eight times as fast.
+Among few arms the gain is small (1.04 at 5x80, 1.08 at 10x200).
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ import numpy as np
 from cython.cimports.libc.math import fabs, sqrt
 
 from keyhole.kernels.types import Bools, Floats, Ints, State
+
+if cython.compiled:
+    from cython.cimports.keyhole.kernels.pointers import start_of
+else:
+    from keyhole.kernels.pointers import start_of
 
 EPSILON = cython.declare(cython.double, 2.0**-52)
 # A rank-one step with q = y'Py loses about log10(1 + q) digits of the covariance in the direction
@@ -66,7 +72,9 @@ class Core:
         self.defers = self.dim >= LARGE
         self.pending = np.zeros(self.size)
         shape = (self.size if self.defers else 0, TOGETHER, self.dim)
-        self.pending_y, self.pending_w = np.empty(shape), np.empty(shape)
+        # Written to now: the system hands out large arrays when they are first touched, megabytes
+        # at a time, and a decision that waits for that takes milliseconds.
+        self.pending_y, self.pending_w = np.full(shape, 0.0), np.full(shape, 0.0)
 
     # -- from Python ------------------------------------------------------------------------------
 
@@ -104,13 +112,14 @@ class Core:
                 f"shapes {parameter_of.shape}, {y.shape} and {rewards.shape} do not fit"
             )
         self.check(parameter_of)
+        start: cython.p_double = start_of(rows)
         with cython.nogil:
             for t in range(parameters.shape[0]):
                 i: cython.Py_ssize_t = parameters[t]
                 if summed[i]:
-                    self.add(i, rows, t * self.dim, given[t])
+                    self.add(i, start, t * self.dim, given[t])
                 else:
-                    self.update(i, rows, t * self.dim, given[t], 0, False)
+                    self.update(i, start, t * self.dim, given[t], 0, False)
             for i in range(self.size):
                 if summed[i]:
                     self.recompute_all(i)
@@ -126,8 +135,9 @@ class Core:
         if y.shape[1:] not in ((1, self.dim), (parameter_of.size, self.dim)):
             raise ValueError(f"rows of shape {y.shape} do not fit {parameter_of.size} arms")
         self.check(parameter_of)
-        # The GIL is held: two threads may read one posterior, and there is one workspace.
-        self.stamp += 1
+        start: cython.p_double = start_of(rows)
+        # Several threads may read one posterior: no workspace is used. The GIL is held, as another
+        # thread may flush pending updates.
         for k in range(parameters.shape[0]):
             for t in range(n):
                 at: cython.Py_ssize_t = t * per_round
@@ -136,9 +146,9 @@ class Core:
                 at *= self.dim
                 value: cython.double = 0.0
                 for j in range(self.dim):
-                    value += rows[at + j] * self.mean[parameters[k], j]
+                    value += start[at + j] * self.mean[parameters[k], j]
                 means[t, k] = value
-                widths[t, k] = sqrt(self.quadratic_form(parameters[k], rows, at, 0))
+                widths[t, k] = sqrt(self.quadratic_form_alone(parameters[k], start, at))
 
     def flush_all(self) -> None:
         """Apply all pending updates to the matrices; whoever asks for it may change them."""
@@ -171,7 +181,7 @@ class Core:
         i: cython.Py_ssize_t = parameter
         self.check(np.array([parameter]))
         row: cython.double[::1] = y
-        squared = self.quadratic_form(i, row, 0, 0)
+        squared = self.quadratic_form(i, start_of(row), 0, 0)
         self.stamp += 1
         return squared, np.array(self.products[0])
 
@@ -183,7 +193,7 @@ class Core:
     def quadratic_form(
         self,
         i: cython.Py_ssize_t,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         slot: cython.Py_ssize_t,
     ) -> cython.double:
@@ -211,10 +221,75 @@ class Core:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
+    def quadratic_form_alone(
+        self, i: cython.Py_ssize_t, y: cython.p_double, at: cython.Py_ssize_t
+    ) -> cython.double:
+        """Return y'Py without P y, in two thirds of the time. The last digit may differ."""
+        dim: cython.Py_ssize_t = self.dim
+        total: cython.double = 0.0
+        share: cython.double
+        if self.n[i] == self.pending[i]:
+            share = 1.0 / self.prior[i]
+            for j in range(dim):
+                total += y[at + j] * (share * y[at + j])
+        else:
+            total = self.stored_form(i, y, at)
+        for m in range(cython.cast(cython.Py_ssize_t, self.pending[i])):
+            share = 0.0
+            for j in range(dim):
+                share += self.pending_w[i, m, j] * y[at + j]
+            total -= share * share
+        return 0.0 if total < 0.0 else total
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def stored_form(
+        self, i: cython.Py_ssize_t, y: cython.p_double, at: cython.Py_ssize_t
+    ) -> cython.double:
+        """Return y'Py of the stored matrix, by the lower triangle, four rows at a time."""
+        dim: cython.Py_ssize_t = self.dim
+        whole: cython.Py_ssize_t = dim - dim % 4
+        below: cython.double = 0.0  # the sum over entries below the diagonal
+        total: cython.double = 0.0
+        for r in range(0, whole, 4):
+            y0: cython.double = y[at + r]
+            y1: cython.double = y[at + r + 1]
+            y2: cython.double = y[at + r + 2]
+            y3: cython.double = y[at + r + 3]
+            for j in range(r):
+                below += y[at + j] * (
+                    self.matrices[i, r + 1, j] * y0
+                    + self.matrices[i, r + 2, j] * y1
+                    + self.matrices[i, r + 3, j] * y2
+                    + self.matrices[i, r + 4, j] * y3
+                )
+            below += self.matrices[i, r + 2, r] * y0 * y1
+            below += (self.matrices[i, r + 3, r] * y0 + self.matrices[i, r + 3, r + 1] * y1) * y2
+            below += (
+                self.matrices[i, r + 4, r] * y0
+                + self.matrices[i, r + 4, r + 1] * y1
+                + self.matrices[i, r + 4, r + 2] * y2
+            ) * y3
+            total += self.matrices[i, r + 1, r] * y0 * y0
+            total += self.matrices[i, r + 2, r + 1] * y1 * y1
+            total += self.matrices[i, r + 3, r + 2] * y2 * y2
+            total += self.matrices[i, r + 4, r + 3] * y3 * y3
+        for r in range(whole, dim):
+            row: cython.double = 0.0
+            for j in range(r):
+                row += self.matrices[i, r + 1, j] * y[at + j]
+            below += row * y[at + r]
+            total += self.matrices[i, r + 1, r] * y[at + r] * y[at + r]
+        return total + 2.0 * below
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
     def covariance_times(
         self,
         i: cython.Py_ssize_t,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         slot: cython.Py_ssize_t,
     ) -> cython.void:
@@ -279,7 +354,7 @@ class Core:
     def update(
         self,
         i: cython.Py_ssize_t,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         reward: cython.double,
         slot: cython.Py_ssize_t,
@@ -312,7 +387,7 @@ class Core:
     def step(
         self,
         i: cython.Py_ssize_t,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         reward: cython.double,
         slot: cython.Py_ssize_t,
@@ -361,7 +436,7 @@ class Core:
     def cancels(
         self,
         i: cython.Py_ssize_t,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         most: cython.double,
         q: cython.double,
@@ -385,7 +460,7 @@ class Core:
     def move_squares(
         self,
         i: cython.Py_ssize_t,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         slot: cython.Py_ssize_t,
         share: cython.double,
@@ -407,7 +482,7 @@ class Core:
     def add(
         self,
         i: cython.Py_ssize_t,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         reward: cython.double,
     ) -> cython.void:
@@ -428,7 +503,7 @@ class Core:
     def defer(
         self,
         i: cython.Py_ssize_t,
-        y: cython.double[::1],
+        y: cython.p_double,
         at: cython.Py_ssize_t,
         slot: cython.Py_ssize_t,
         share: cython.double,

@@ -17,11 +17,13 @@ from keyhole.kernels.types import Floats
 if cython.compiled:
     from cython.cimports.keyhole.kernels.choosing import Chooser
     from cython.cimports.keyhole.kernels.normals import draw_normals, next_uniform
+    from cython.cimports.keyhole.kernels.pointers import start_of
     from cython.cimports.keyhole.kernels.probability import chance_of
     from cython.cimports.keyhole.kernels.recent import RecentIds
 else:
     from keyhole.kernels.choosing import Chooser
     from keyhole.kernels.normals import draw_normals, next_uniform
+    from keyhole.kernels.pointers import start_of
     from keyhole.kernels.probability import chance_of
     from keyhole.kernels.recent import RecentIds
 
@@ -163,7 +165,9 @@ class Online:
         draw_normals(self.stream, self.z, chooser.n_arms)
         coin: cython.double = next_uniform(self.stream)
         tie: cython.double = next_uniform(self.stream)
-        place: cython.Py_ssize_t = chooser.choose(seen, 0, stride, self.z, 0, coin, tie)
+        place: cython.Py_ssize_t = chooser.choose(
+            start_of(seen), 0, stride, start_of(self.z), 0, coin, tie
+        )
 
         choice: Choice = Choice.__new__(self.kind)
         if stride:
@@ -219,7 +223,7 @@ class Online:
         known: cython.bint = choice is self.last and self.core.stamp == self.last_stamp
         self.last = None
         i: cython.Py_ssize_t = parameter
-        self.core.update(i, choice.y, 0, reward, self.last_slot if known else 0, known)
+        self.core.update(i, start_of(choice.y), 0, reward, self.last_slot if known else 0, known)
         choice._learned_by = self.token
         self.recent.add(key)
         self.tally.additions += 1

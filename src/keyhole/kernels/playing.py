@@ -12,8 +12,10 @@ from keyhole.kernels.types import Floats, Ints
 
 if cython.compiled:
     from cython.cimports.keyhole.kernels.choosing import Chooser
+    from cython.cimports.keyhole.kernels.pointers import start_of
 else:
     from keyhole.kernels.choosing import Chooser
+    from keyhole.kernels.pointers import start_of
 
 
 class Block(NamedTuple):
@@ -139,13 +141,15 @@ class Table:
     @cython.exceptval(-1, check=False)
     def play(self, chooser: Chooser, low: cython.Py_ssize_t, high: cython.Py_ssize_t) -> cython.int:
         """Play some rounds, moving what is known along."""
+        y: cython.p_double = start_of(self.y)
+        z: cython.p_double = start_of(self.z)
         for t in range(low, high):
             at: cython.Py_ssize_t = t * self.size
             k: cython.Py_ssize_t = chooser.choose(
-                self.y,
+                y,
                 at,
                 self.stride,
-                self.z,
+                z,
                 t * chooser.n_arms,
                 self.uniforms[t, 0],
                 self.uniforms[t, 1],
@@ -153,7 +157,7 @@ class Table:
             self.places[t] = k
             chooser.core.update(
                 chooser.parameter_of[k],
-                self.y,
+                y,
                 at + k * self.stride,
                 self.rewards[t, k],
                 max(chooser.slot, 0),
