@@ -201,6 +201,12 @@ def test_forgetting_leaves_nothing_that_waits() -> None:
     learn(core, np.ones((3, LARGE)))
     core.forget()
     assert_matrices(core, np.eye(LARGE), np.eye(LARGE))
+    # Nor in the buffer of what waits, of which products take four at a time.
+    y = np.random.default_rng(1).standard_normal((2, LARGE))
+    learn(core, y[:1])
+    expected = stepped(np.eye(LARGE), y[:1])
+    np.testing.assert_allclose(core.product(0, y[1])[1], expected @ y[1], atol=1e-12)
+    core.forget()
     for name in ("moment", "n", "squares", "mean", "residual", "penalty", "staleness"):
         assert not getattr(core.state, name).any(), name
 

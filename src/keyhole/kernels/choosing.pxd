@@ -21,11 +21,11 @@ cdef class Chooser:
     # The columns of the chosen arm, and of all arms without rewards, or -1.
     cdef Py_ssize_t n_columns, column, alike
 
-    cdef Py_ssize_t choose(self, double* y, Py_ssize_t at, Py_ssize_t stride, double* z, Py_ssize_t zat, double coin, double tie) except -1 nogil
+    cdef Py_ssize_t choose(self, double* y, Py_ssize_t stride, double* z, double coin, double tie) except -1 nogil
     cdef bint passes(self, Py_ssize_t k, Py_ssize_t stride) noexcept nogil
-    cdef Py_ssize_t look_at(self, Py_ssize_t k, double* y, Py_ssize_t at, Py_ssize_t stride, double z) noexcept nogil
-    cdef void predict(self, double* y, Py_ssize_t at, Py_ssize_t stride) noexcept nogil
-    cdef Py_ssize_t upper_bounds(self, double* y, Py_ssize_t at, Py_ssize_t stride, double* z, Py_ssize_t zat) noexcept nogil
+    cdef Py_ssize_t look_at(self, Py_ssize_t k, double* y, Py_ssize_t stride, double z) noexcept nogil
+    cdef void predict(self, double* y, Py_ssize_t stride) noexcept nogil
+    cdef Py_ssize_t upper_bounds(self, double* y, Py_ssize_t stride, double* z) noexcept nogil
     cdef Py_ssize_t argmax_score(self) noexcept nogil
     cdef Py_ssize_t one_of_best(self, double best, double tie) noexcept nogil
     cdef void keep_score_params(self, Py_ssize_t chosen, Py_ssize_t stride) noexcept nogil

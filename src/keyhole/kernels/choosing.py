@@ -17,11 +17,11 @@ from keyhole.kernels.types import Floats, Ints, Rule
 if cython.compiled:
     from cython.cimports.keyhole.kernels.core import Core
     from cython.cimports.keyhole.kernels.exploring import Explorer
-    from cython.cimports.keyhole.kernels.pointers import start_of
+    from cython.cimports.keyhole.kernels.pointers import after, start_of
 else:
     from keyhole.kernels.core import Core
     from keyhole.kernels.exploring import Explorer
-    from keyhole.kernels.pointers import start_of
+    from keyhole.kernels.pointers import after, start_of
 
 # Far above the rounding of any quadratic form, far below what pruning would notice.
 SLACK = cython.declare(cython.double, 1.0 + 1e-6)
@@ -115,11 +115,9 @@ class Chooser:
         with cython.nogil:
             for t in range(n_rounds):
                 places[t] = self.choose(
-                    rows_of_y,
-                    t * size,
+                    after(rows_of_y, t * size),
                     stride,
-                    normals,
-                    t * self.n_arms,
+                    after(normals, t * self.n_arms),
                     numbers[t, 0],
                     numbers[t, 1],
                 )
@@ -138,22 +136,20 @@ class Chooser:
     def choose(
         self,
         y: cython.p_double,
-        at: cython.Py_ssize_t,
         stride: cython.Py_ssize_t,
         z: cython.p_double,
-        zat: cython.Py_ssize_t,
         coin: cython.double,
         tie: cython.double,
     ) -> cython.Py_ssize_t:
         """The place of the chosen arm.
 
-        Observations are at `at` in y, a `stride` apart, or 0 if it is one for all arms; normals
-        are at `zat` in z. `coin` and `tie` are uniform numbers.
+        Observations are a `stride` apart, or 0 if it is one for all arms. z has normals, `coin` and
+        `tie` are uniform numbers.
         """
         self.core.stamp += 1
         self.explorer.look()
         # A candidate that promises much goes first: its score rules out most of the others.
-        leader: cython.Py_ssize_t = self.upper_bounds(y, at, stride, z, zat)
+        leader: cython.Py_ssize_t = self.upper_bounds(y, stride, z)
         picked: cython.Py_ssize_t = -1
         if coin < self.explorer.epsilon:
             picked = pick(coin / self.explorer.epsilon, self.n_arms)
@@ -167,7 +163,7 @@ class Chooser:
                 k != picked and self.score[k] < self.best and self.passes(k, stride)
             ):
                 continue
-            slot: cython.Py_ssize_t = self.look_at(k, y, at + k * stride, stride, z[zat + k])
+            slot: cython.Py_ssize_t = self.look_at(k, after(y, k * stride), stride, z[k])
             if self.score[k] >= self.best:
                 tied = self.score[k] == self.best
                 self.best, self.slot, winner = self.score[k], slot, k
@@ -214,7 +210,6 @@ class Chooser:
         self,
         k: cython.Py_ssize_t,
         y: cython.p_double,
-        at: cython.Py_ssize_t,
         stride: cython.Py_ssize_t,
         z: cython.double,
     ) -> cython.Py_ssize_t:
@@ -228,10 +223,10 @@ class Chooser:
         elif self.explorer.uncertain:
             if self.score[k] < self.best and not fresh:
                 # By an upper bound it does not win: nothing is learned here, and P y not needed.
-                width = sqrt(self.core.quadratic_form_alone(i, y, at))
+                width = sqrt(self.core.quadratic_form_alone(i, y))
             else:
                 slot = 1 if self.slot == 0 else 0
-                width = sqrt(self.core.quadratic_form(i, y, at, slot))
+                width = sqrt(self.core.quadratic_form(i, y, slot))
             if fresh:
                 self.alike_width = width
         optimism: cython.double = self.explorer.optimism_of(i)
@@ -251,16 +246,14 @@ class Chooser:
     def upper_bounds(
         self,
         y: cython.p_double,
-        at: cython.Py_ssize_t,
         stride: cython.Py_ssize_t,
         z: cython.p_double,
-        zat: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
         """Fill in upper bounds of all scores; return the place of the largest.
 
         Locations become y'mean, scales upper bounds of the widths.
         """
-        self.predict(y, at, stride)
+        self.predict(y, stride)
         # Plain loops over arrays, one thing at a time, become vector instructions: with many arms
         # they count. Those that go by parameter_of do not: roots are left to others.
         for k in range(self.n_arms):
@@ -273,7 +266,7 @@ class Chooser:
             for k in range(self.n_arms):
                 i: cython.Py_ssize_t = self.parameter_of[k]
                 steps: cython.double = (
-                    self.explorer.optimism_of(i) + self.explorer.dispersion_of(i) * z[zat + k]
+                    self.explorer.optimism_of(i) + self.explorer.dispersion_of(i) * z[k]
                 )
                 self.score[k] = self.location[k] + self.scale[k] * max(steps, 0.0)
             return self.argmax_score()
@@ -283,16 +276,14 @@ class Chooser:
         dispersion = self.explorer.dispersion_of(0)
         for k in range(self.n_arms):
             self.score[k] = self.location[k] + self.scale[k] * max(
-                optimism + dispersion * z[zat + k], 0.0
+                optimism + dispersion * z[k], 0.0
             )
         return self.argmax_score()
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def predict(
-        self, y: cython.p_double, at: cython.Py_ssize_t, stride: cython.Py_ssize_t
-    ) -> cython.void:
+    def predict(self, y: cython.p_double, stride: cython.Py_ssize_t) -> cython.void:
         """Put y'mean into locations, and |y|^2 into scales.
 
         Of arms that share an observation four go at a time, of which the last may overlap with
@@ -304,7 +295,7 @@ class Chooser:
         squared: cython.double = 0.0
         if stride > 0:
             for k in range(self.n_arms):
-                place: cython.Py_ssize_t = at + k * stride
+                place: cython.Py_ssize_t = k * stride
                 i: cython.Py_ssize_t = self.parameter_of[k]
                 mean: cython.double = 0.0
                 squared = 0.0
@@ -314,7 +305,7 @@ class Chooser:
                 self.location[k], self.scale[k] = mean, squared
             return
         for j in range(dim):
-            squared += y[at + j] * y[at + j]
+            squared += y[j] * y[j]
         for k in range(self.n_arms):
             self.scale[k] = squared
         for start in range(0, self.n_arms, 4):
@@ -332,7 +323,7 @@ class Chooser:
             d: cython.double = 0.0
             if self.core.n[i0] + self.core.n[i1] + self.core.n[i2] + self.core.n[i3] > 0.0:
                 for j in range(dim):
-                    now: cython.double = y[at + j]
+                    now: cython.double = y[j]
                     a += self.core.mean[i0, j] * now
                     b += self.core.mean[i1, j] * now
                     c += self.core.mean[i2, j] * now

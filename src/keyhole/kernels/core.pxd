@@ -7,16 +7,17 @@ cdef class Core:
     cdef readonly double[:, ::1] products
     cdef double[:, :, ::1] matrices, pending_y, pending_w
 
-    cdef double quadratic_form(self, Py_ssize_t i, double* y, Py_ssize_t at, Py_ssize_t slot) noexcept nogil
-    cdef double quadratic_form_alone(self, Py_ssize_t i, double* y, Py_ssize_t at) noexcept nogil
-    cdef double stored_form(self, Py_ssize_t i, double* y, Py_ssize_t at) noexcept nogil
-    cdef void covariance_times(self, Py_ssize_t i, double* y, Py_ssize_t at, Py_ssize_t slot) noexcept nogil
-    cdef double step(self, Py_ssize_t i, double* y, Py_ssize_t at, double reward, Py_ssize_t slot) noexcept nogil
-    cdef bint cancels(self, Py_ssize_t i, double* y, Py_ssize_t at, double most, double q) noexcept nogil
-    cdef void update(self, Py_ssize_t i, double* y, Py_ssize_t at, double reward, Py_ssize_t slot, bint known) noexcept nogil
-    cdef void move_squares(self, Py_ssize_t i, double* y, Py_ssize_t at, Py_ssize_t slot, double share) noexcept nogil
-    cdef void add(self, Py_ssize_t i, double* y, Py_ssize_t at, double reward) noexcept nogil
-    cdef void defer(self, Py_ssize_t i, double* y, Py_ssize_t at, Py_ssize_t slot, double share) noexcept nogil
+    cdef double quadratic_form(self, Py_ssize_t i, double* y, Py_ssize_t slot) noexcept nogil
+    cdef double quadratic_form_alone(self, Py_ssize_t i, double* y) noexcept nogil
+    cdef double* covariance(self, Py_ssize_t i) noexcept nogil
+    cdef double* precision(self, Py_ssize_t i) noexcept nogil
+    cdef double* pending_part(self, double[:, :, ::1] buffer, Py_ssize_t i) noexcept nogil
+    cdef double step(self, Py_ssize_t i, double* y, double reward, Py_ssize_t slot) noexcept nogil
+    cdef bint cancels(self, Py_ssize_t i, double* y, double most, double q) noexcept nogil
+    cdef void update(self, Py_ssize_t i, double* y, double reward, Py_ssize_t slot, bint known) noexcept nogil
+    cdef void add(self, Py_ssize_t i, double* y, double reward) noexcept nogil
+    cdef void defer(self, Py_ssize_t i, double* y, Py_ssize_t slot, double share) noexcept nogil
+    cdef void drop_pending(self, Py_ssize_t i) noexcept nogil
     cdef void flush(self, Py_ssize_t i) noexcept nogil
     cdef void recompute(self, Py_ssize_t i) noexcept nogil
     cdef void recompute_all(self, Py_ssize_t i) noexcept nogil

@@ -20,9 +20,23 @@ from cython.cimports.libc.math import fabs, sqrt
 from keyhole.kernels.types import Bools, Floats, Ints, State
 
 if cython.compiled:
-    from cython.cimports.keyhole.kernels.pointers import start_of
+    from cython.cimports.keyhole.kernels.pointers import after, row_of, start_of
+    from cython.cimports.keyhole.kernels.triangles import (
+        add_square,
+        add_squares,
+        lower_form,
+        lower_times,
+        project_out,
+    )
 else:
-    from keyhole.kernels.pointers import start_of
+    from keyhole.kernels.pointers import after, row_of, start_of
+    from keyhole.kernels.triangles import (
+        add_square,
+        add_squares,
+        lower_form,
+        lower_times,
+        project_out,
+    )
 
 EPSILON = cython.declare(cython.double, 2.0**-52)
 # A rank-one step with q = y'Py loses about log10(1 + q) digits of the covariance in the direction
@@ -44,8 +58,7 @@ TOGETHER, LARGE = 16, 40
 class Core:
     """The posterior of k parameters of dimension d, and workspace for updates.
 
-    An observation is d numbers of a flat array, from a place `at` on. Two products P y can be kept,
-    in a `slot` each. Not thread-safe.
+    Two products P y can be kept, in a `slot` each. Not thread-safe.
 
     Parameters
     ----------
@@ -84,6 +97,7 @@ class Core:
         with cython.nogil:
             self.stamp += 1
             for i in range(self.size):
+                self.drop_pending(i)
                 prior: cython.double = self.prior[i]
                 for r in range(dim + 1):
                     for j in range(dim):
@@ -95,7 +109,7 @@ class Core:
                     self.mean[i, j] = 0.0
                 self.n[i] = self.squares[i] = self.residual[i] = self.penalty[i] = 0.0
                 self.trace[i], self.bound[i] = dim / prior, 1.0 / prior
-                self.staleness[i] = self.pending[i] = 0.0
+                self.staleness[i] = 0.0
 
     def learn(self, parameter_of: Ints, y: Floats, rewards: Floats, often: Bools) -> None:
         """Learn rewards; row t of y, (n, d), goes to parameter parameter_of[t].
@@ -117,9 +131,9 @@ class Core:
             for t in range(parameters.shape[0]):
                 i: cython.Py_ssize_t = parameters[t]
                 if summed[i]:
-                    self.add(i, start, t * self.dim, given[t])
+                    self.add(i, after(start, t * self.dim), given[t])
                 else:
-                    self.update(i, start, t * self.dim, given[t], 0, False)
+                    self.update(i, after(start, t * self.dim), given[t], 0, False)
             for i in range(self.size):
                 if summed[i]:
                     self.recompute_all(i)
@@ -143,12 +157,12 @@ class Core:
                 at: cython.Py_ssize_t = t * per_round
                 if per_round > 1:
                     at += k
-                at *= self.dim
+                row: cython.p_double = after(start, at * self.dim)
                 value: cython.double = 0.0
                 for j in range(self.dim):
-                    value += start[at + j] * self.mean[parameters[k], j]
+                    value += row[j] * self.mean[parameters[k], j]
                 means[t, k] = value
-                widths[t, k] = sqrt(self.quadratic_form_alone(parameters[k], start, at))
+                widths[t, k] = sqrt(self.quadratic_form_alone(parameters[k], row))
 
     def flush_all(self) -> None:
         """Apply all pending updates to the matrices; whoever asks for it may change them."""
@@ -181,7 +195,7 @@ class Core:
         i: cython.Py_ssize_t = parameter
         self.check(np.array([parameter]))
         row: cython.double[::1] = y
-        squared = self.quadratic_form(i, start_of(row), 0, 0)
+        squared = self.quadratic_form(i, start_of(row), 0)
         self.stamp += 1
         return squared, np.array(self.products[0])
 
@@ -191,160 +205,78 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def quadratic_form(
-        self,
-        i: cython.Py_ssize_t,
-        y: cython.p_double,
-        at: cython.Py_ssize_t,
-        slot: cython.Py_ssize_t,
+        self, i: cython.Py_ssize_t, y: cython.p_double, slot: cython.Py_ssize_t
     ) -> cython.double:
         """Put P y of parameter i into a slot, and return y'Py, which is never below zero."""
-        dim: cython.Py_ssize_t = self.dim
+        out: cython.p_double = row_of(self.products, slot)
         total: cython.double = 0.0
-        share: cython.double
+        j: cython.Py_ssize_t
         if self.n[i] == self.pending[i]:
             # The stored matrix is still the prior's, and need not be read.
-            share = 1.0 / self.prior[i]
-            for j in range(dim):
-                self.products[slot, j] = share * y[at + j]
+            share: cython.double = 1.0 / self.prior[i]
+            for j in range(self.dim):
+                out[j] = share * y[j]
         else:
-            self.covariance_times(i, y, at, slot)
-        for m in range(cython.cast(cython.Py_ssize_t, self.pending[i])):
-            share = 0.0
-            for j in range(dim):
-                share += self.pending_w[i, m, j] * y[at + j]
-            for j in range(dim):
-                self.products[slot, j] -= share * self.pending_w[i, m, j]
-        for j in range(dim):
-            total += y[at + j] * self.products[slot, j]
+            lower_times(self.covariance(i), y, out, self.dim)
+        if self.pending[i] > 0.0:
+            n: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.pending[i])
+            project_out(out, self.pending_part(self.pending_w, i), y, n, self.dim)
+        for j in range(self.dim):
+            total += y[j] * out[j]
         return 0.0 if total < 0.0 else total
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def quadratic_form_alone(
-        self, i: cython.Py_ssize_t, y: cython.p_double, at: cython.Py_ssize_t
-    ) -> cython.double:
-        """Return y'Py without P y, in two thirds of the time. The last digit may differ."""
-        dim: cython.Py_ssize_t = self.dim
+    def quadratic_form_alone(self, i: cython.Py_ssize_t, y: cython.p_double) -> cython.double:
+        """Return y'Py without P y, which takes less time. The last digit may differ."""
         total: cython.double = 0.0
         share: cython.double
+        j: cython.Py_ssize_t
         if self.n[i] == self.pending[i]:
             share = 1.0 / self.prior[i]
-            for j in range(dim):
-                total += y[at + j] * (share * y[at + j])
+            for j in range(self.dim):
+                total += y[j] * (share * y[j])
         else:
-            total = self.stored_form(i, y, at)
+            total = lower_form(self.covariance(i), y, self.dim)
         for m in range(cython.cast(cython.Py_ssize_t, self.pending[i])):
             share = 0.0
-            for j in range(dim):
-                share += self.pending_w[i, m, j] * y[at + j]
+            for j in range(self.dim):
+                share += self.pending_w[i, m, j] * y[j]
             total -= share * share
         return 0.0 if total < 0.0 else total
 
     @cython.cfunc
+    @cython.inline
     @cython.nogil
     @cython.exceptval(check=False)
-    def stored_form(
-        self, i: cython.Py_ssize_t, y: cython.p_double, at: cython.Py_ssize_t
-    ) -> cython.double:
-        """Return y'Py of the stored matrix, by the lower triangle, four rows at a time."""
-        dim: cython.Py_ssize_t = self.dim
-        whole: cython.Py_ssize_t = dim - dim % 4
-        below: cython.double = 0.0  # the sum over entries below the diagonal
-        total: cython.double = 0.0
-        for r in range(0, whole, 4):
-            y0: cython.double = y[at + r]
-            y1: cython.double = y[at + r + 1]
-            y2: cython.double = y[at + r + 2]
-            y3: cython.double = y[at + r + 3]
-            for j in range(r):
-                below += y[at + j] * (
-                    self.matrices[i, r + 1, j] * y0
-                    + self.matrices[i, r + 2, j] * y1
-                    + self.matrices[i, r + 3, j] * y2
-                    + self.matrices[i, r + 4, j] * y3
-                )
-            below += self.matrices[i, r + 2, r] * y0 * y1
-            below += (self.matrices[i, r + 3, r] * y0 + self.matrices[i, r + 3, r + 1] * y1) * y2
-            below += (
-                self.matrices[i, r + 4, r] * y0
-                + self.matrices[i, r + 4, r + 1] * y1
-                + self.matrices[i, r + 4, r + 2] * y2
-            ) * y3
-            total += self.matrices[i, r + 1, r] * y0 * y0
-            total += self.matrices[i, r + 2, r + 1] * y1 * y1
-            total += self.matrices[i, r + 3, r + 2] * y2 * y2
-            total += self.matrices[i, r + 4, r + 3] * y3 * y3
-        for r in range(whole, dim):
-            row: cython.double = 0.0
-            for j in range(r):
-                row += self.matrices[i, r + 1, j] * y[at + j]
-            below += row * y[at + r]
-            total += self.matrices[i, r + 1, r] * y[at + r] * y[at + r]
-        return total + 2.0 * below
+    def covariance(self, i: cython.Py_ssize_t) -> cython.p_double:
+        """The stored P of parameter i, of which the lower triangle counts."""
+        if cython.compiled:
+            return cython.address(self.matrices[i, 1, 0])
+        return self.matrices[i, 1:].reshape(-1)
 
     @cython.cfunc
+    @cython.inline
     @cython.nogil
     @cython.exceptval(check=False)
-    def covariance_times(
-        self,
-        i: cython.Py_ssize_t,
-        y: cython.p_double,
-        at: cython.Py_ssize_t,
-        slot: cython.Py_ssize_t,
-    ) -> cython.void:
-        """Multiply y by the lower triangle of P, four rows at a time.
+    def precision(self, i: cython.Py_ssize_t) -> cython.p_double:
+        """The stored B of parameter i, of which the upper triangle counts; P is after it."""
+        if cython.compiled:
+            return cython.address(self.matrices[i, 0, 0])
+        return self.matrices[i].reshape(-1)
 
-        What is loaded once serves all four, and an entry serves its mirror image too.
-        """
-        dim: cython.Py_ssize_t = self.dim
-        whole: cython.Py_ssize_t = dim - dim % 4
-        a: cython.double
-        b: cython.double
-        c: cython.double
-        d: cython.double
-        now: cython.double
-        for r in range(0, whole, 4):
-            y0: cython.double = y[at + r]
-            y1: cython.double = y[at + r + 1]
-            y2: cython.double = y[at + r + 2]
-            y3: cython.double = y[at + r + 3]
-            a = b = c = d = 0.0
-            for j in range(r):
-                now = y[at + j]
-                a += self.matrices[i, r + 1, j] * now
-                b += self.matrices[i, r + 2, j] * now
-                c += self.matrices[i, r + 3, j] * now
-                d += self.matrices[i, r + 4, j] * now
-                self.products[slot, j] += (
-                    self.matrices[i, r + 1, j] * y0
-                    + self.matrices[i, r + 2, j] * y1
-                    + self.matrices[i, r + 3, j] * y2
-                    + self.matrices[i, r + 4, j] * y3
-                )
-            # On the diagonal, an entry below it serves its mirror image, and one on it does not.
-            p10: cython.double = self.matrices[i, r + 2, r]
-            p20: cython.double = self.matrices[i, r + 3, r]
-            p21: cython.double = self.matrices[i, r + 3, r + 1]
-            p30: cython.double = self.matrices[i, r + 4, r]
-            p31: cython.double = self.matrices[i, r + 4, r + 1]
-            p32: cython.double = self.matrices[i, r + 4, r + 2]
-            a += self.matrices[i, r + 1, r] * y0 + p10 * y1 + p20 * y2 + p30 * y3
-            b += p10 * y0 + self.matrices[i, r + 2, r + 1] * y1 + p21 * y2 + p31 * y3
-            c += p20 * y0 + p21 * y1 + self.matrices[i, r + 3, r + 2] * y2 + p32 * y3
-            d += p30 * y0 + p31 * y1 + p32 * y2 + self.matrices[i, r + 4, r + 3] * y3
-            self.products[slot, r] = a
-            self.products[slot, r + 1] = b
-            self.products[slot, r + 2] = c
-            self.products[slot, r + 3] = d
-        for r in range(whole, dim):
-            now = y[at + r]
-            a = self.matrices[i, r + 1, r] * now
-            for j in range(r):
-                a += self.matrices[i, r + 1, j] * y[at + j]
-            for j in range(r):
-                self.products[slot, j] += self.matrices[i, r + 1, j] * now
-            self.products[slot, r] = a
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def pending_part(
+        self, buffer: cython.double[:, :, ::1], i: cython.Py_ssize_t
+    ) -> cython.p_double:
+        """The vectors of parameter i in a buffer of pending updates."""
+        if cython.compiled:
+            return cython.address(buffer[i, 0, 0])
+        return buffer[i].reshape(-1)
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -355,7 +287,6 @@ class Core:
         self,
         i: cython.Py_ssize_t,
         y: cython.p_double,
-        at: cython.Py_ssize_t,
         reward: cython.double,
         slot: cython.Py_ssize_t,
         known: cython.bint,
@@ -363,12 +294,12 @@ class Core:
         """Learn that parameter i gave `reward` at y. If `known`, P y is in the slot already."""
         self.stamp += 1
         if not known:
-            self.quadratic_form(i, y, at, slot)
-        share: cython.double = self.step(i, y, at, reward, slot)
+            self.quadratic_form(i, y, slot)
+        share: cython.double = self.step(i, y, reward, slot)
         if self.defers:
-            self.defer(i, y, at, slot, share)
+            self.defer(i, y, slot, share)
         else:
-            self.move_squares(i, y, at, slot, share)
+            add_square(self.precision(i), y, row_of(self.products, slot), share, self.dim)
         if share == 0.0:
             self.recompute_all(i)
         elif self.staleness[i] >= 1.0:
@@ -388,7 +319,6 @@ class Core:
         self,
         i: cython.Py_ssize_t,
         y: cython.p_double,
-        at: cython.Py_ssize_t,
         reward: cython.double,
         slot: cython.Py_ssize_t,
     ) -> cython.double:
@@ -404,17 +334,17 @@ class Core:
         length: cython.double = 0.0
         lost: cython.double = 0.0
         for j in range(dim):
-            q += y[at + j] * self.products[slot, j]
-            value += y[at + j] * self.mean[i, j]
-            length += y[at + j] * y[at + j]
+            q += y[j] * self.products[slot, j]
+            value += y[j] * self.mean[i, j]
+            length += y[j] * y[j]
             lost += self.products[slot, j] * self.products[slot, j]
         for j in range(dim):
-            self.moment[i, j] += reward * y[at + j]
+            self.moment[i, j] += reward * y[j]
         self.n[i] += 1.0
         self.squares[i] += reward * reward
         if not q > 0.0:
             q = 0.0
-        if self.cancels(i, y, at, length * self.bound[i], q):
+        if self.cancels(i, y, length * self.bound[i], q):
             return 0.0
 
         share: cython.double = 1.0 / (1.0 + q)
@@ -437,7 +367,6 @@ class Core:
         self,
         i: cython.Py_ssize_t,
         y: cython.p_double,
-        at: cython.Py_ssize_t,
         most: cython.double,
         q: cython.double,
     ) -> cython.bint:
@@ -451,30 +380,8 @@ class Core:
         self.flush(i)
         terms: cython.double = 0.0
         for j in range(self.dim):
-            terms += y[at + j] * y[at + j] * self.matrices[i, j + 1, j]
+            terms += y[j] * y[j] * self.matrices[i, j + 1, j]
         return terms > limit
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def move_squares(
-        self,
-        i: cython.Py_ssize_t,
-        y: cython.p_double,
-        at: cython.Py_ssize_t,
-        slot: cython.Py_ssize_t,
-        share: cython.double,
-    ) -> cython.void:
-        """B += y y' and P -= share w w', of which each row of the matrices has a part."""
-        dim: cython.Py_ssize_t = self.dim
-        factor: cython.double
-        for r in range(dim):
-            factor = y[at + r]
-            for j in range(r, dim):
-                self.matrices[i, r, j] += factor * y[at + j]
-            factor = -share * self.products[slot, r]
-            for j in range(r + 1):
-                self.matrices[i, r + 1, j] += factor * self.products[slot, j]
 
     @cython.cfunc
     @cython.nogil
@@ -483,15 +390,14 @@ class Core:
         self,
         i: cython.Py_ssize_t,
         y: cython.p_double,
-        at: cython.Py_ssize_t,
         reward: cython.double,
     ) -> cython.void:
         """Add a reward to the sums of parameter i alone; `recompute_all` is to follow."""
         for r in range(self.dim):
-            factor: cython.double = y[at + r]
+            factor: cython.double = y[r]
             self.moment[i, r] += reward * factor
             for j in range(r, self.dim):
-                self.matrices[i, r, j] += factor * y[at + j]
+                self.matrices[i, r, j] += factor * y[j]
         self.n[i] += 1.0
         self.squares[i] += reward * reward
 
@@ -504,7 +410,6 @@ class Core:
         self,
         i: cython.Py_ssize_t,
         y: cython.p_double,
-        at: cython.Py_ssize_t,
         slot: cython.Py_ssize_t,
         share: cython.double,
     ) -> cython.void:
@@ -512,7 +417,7 @@ class Core:
         m: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.pending[i])
         root: cython.double = sqrt(share)
         for j in range(self.dim):
-            self.pending_y[i, m, j] = y[at + j]
+            self.pending_y[i, m, j] = y[j]
         for j in range(self.dim):
             self.pending_w[i, m, j] = root * self.products[slot, j]
         self.pending[i] += 1.0
@@ -521,40 +426,26 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def flush(self, i: cython.Py_ssize_t) -> cython.void:
-        """Apply the pending updates of parameter i, four in a pass."""
+        """Apply the pending updates of parameter i."""
         n: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.pending[i])
-        dim: cython.Py_ssize_t = self.dim
-        a: cython.double
-        b: cython.double
-        c: cython.double
-        d: cython.double
         if n == 0:
             return
         self.stamp += 1
+        y: cython.p_double = self.pending_part(self.pending_y, i)
+        w: cython.p_double = self.pending_part(self.pending_w, i)
+        add_squares(self.precision(i), y, 1.0, n, self.dim, False)
+        add_squares(self.covariance(i), w, -1.0, n, self.dim, True)
+        self.drop_pending(i)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def drop_pending(self, i: cython.Py_ssize_t) -> cython.void:
+        """Leave nothing pending of parameter i; products take four at a time, unused ones 0."""
+        for m in range(cython.cast(cython.Py_ssize_t, self.pending[i])):
+            for j in range(self.dim):
+                self.pending_w[i, m, j] = 0.0
         self.pending[i] = 0.0
-        for m in range(n, (n + 3) // 4 * 4):  # a pass takes four
-            for j in range(dim):
-                self.pending_y[i, m, j] = self.pending_w[i, m, j] = 0.0
-        for r in range(dim):
-            for m in range(0, n, 4):
-                a, b = self.pending_y[i, m, r], self.pending_y[i, m + 1, r]
-                c, d = self.pending_y[i, m + 2, r], self.pending_y[i, m + 3, r]
-                for j in range(r, dim):
-                    self.matrices[i, r, j] += (
-                        a * self.pending_y[i, m, j]
-                        + b * self.pending_y[i, m + 1, j]
-                        + c * self.pending_y[i, m + 2, j]
-                        + d * self.pending_y[i, m + 3, j]
-                    )
-                a, b = self.pending_w[i, m, r], self.pending_w[i, m + 1, r]
-                c, d = self.pending_w[i, m + 2, r], self.pending_w[i, m + 3, r]
-                for j in range(r + 1):
-                    self.matrices[i, r + 1, j] -= (
-                        a * self.pending_w[i, m, j]
-                        + b * self.pending_w[i, m + 1, j]
-                        + c * self.pending_w[i, m + 2, j]
-                        + d * self.pending_w[i, m + 3, j]
-                    )
 
     # -- from the sums ----------------------------------------------------------------------------
 

@@ -10,10 +10,10 @@ from keyhole.kernels.types import Floats, Rule
 
 if cython.compiled:
     from cython.cimports.keyhole.kernels.core import Core
-    from cython.cimports.keyhole.kernels.pointers import start_of
+    from cython.cimports.keyhole.kernels.pointers import row_of
 else:
     from keyhole.kernels.core import Core
-    from keyhole.kernels.pointers import start_of
+    from keyhole.kernels.pointers import row_of
 
 # Far above the rounding of any eigenvalue, far below what pruning would notice.
 SLACK = cython.declare(cython.double, 1.0 + 1e-6)
@@ -205,7 +205,7 @@ class Explorer:
                 widest = j
         self.core.root[0, widest] = 1.0
         for _ in range(4):
-            quotient = self.core.quadratic_form(i, start_of(self.core.root[0]), 0, 0)
+            quotient = self.core.quadratic_form(i, row_of(self.core.root, 0), 0)
             squared: cython.double = 0.0
             for j in range(self.core.dim):
                 squared += self.core.products[0, j] * self.core.products[0, j]

@@ -166,7 +166,7 @@ class Online:
         coin: cython.double = next_uniform(self.stream)
         tie: cython.double = next_uniform(self.stream)
         place: cython.Py_ssize_t = chooser.choose(
-            start_of(seen), 0, stride, start_of(self.z), 0, coin, tie
+            start_of(seen), stride, start_of(self.z), coin, tie
         )
 
         choice: Choice = Choice.__new__(self.kind)
@@ -223,7 +223,7 @@ class Online:
         known: cython.bint = choice is self.last and self.core.stamp == self.last_stamp
         self.last = None
         i: cython.Py_ssize_t = parameter
-        self.core.update(i, start_of(choice.y), 0, reward, self.last_slot if known else 0, known)
+        self.core.update(i, start_of(choice.y), reward, self.last_slot if known else 0, known)
         choice._learned_by = self.token
         self.recent.add(key)
         self.tally.additions += 1

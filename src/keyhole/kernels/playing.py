@@ -12,10 +12,10 @@ from keyhole.kernels.types import Floats, Ints
 
 if cython.compiled:
     from cython.cimports.keyhole.kernels.choosing import Chooser
-    from cython.cimports.keyhole.kernels.pointers import start_of
+    from cython.cimports.keyhole.kernels.pointers import after, start_of
 else:
     from keyhole.kernels.choosing import Chooser
-    from keyhole.kernels.pointers import start_of
+    from keyhole.kernels.pointers import after, start_of
 
 
 class Block(NamedTuple):
@@ -144,21 +144,18 @@ class Table:
         y: cython.p_double = start_of(self.y)
         z: cython.p_double = start_of(self.z)
         for t in range(low, high):
-            at: cython.Py_ssize_t = t * self.size
+            now: cython.p_double = after(y, t * self.size)
             k: cython.Py_ssize_t = chooser.choose(
-                y,
-                at,
+                now,
                 self.stride,
-                z,
-                t * chooser.n_arms,
+                after(z, t * chooser.n_arms),
                 self.uniforms[t, 0],
                 self.uniforms[t, 1],
             )
             self.places[t] = k
             chooser.core.update(
                 chooser.parameter_of[k],
-                y,
-                at + k * self.stride,
+                after(now, k * self.stride),
                 self.rewards[t, k],
                 max(chooser.slot, 0),
                 chooser.slot >= 0,
