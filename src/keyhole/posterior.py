@@ -43,7 +43,7 @@ class Posterior:
         _check_size(k, d)
         state = State(
             prior=np.full(k, prior),
-            matrices=np.empty((k, d + 1, d)),
+            matrices=kernels.aligned_zeros((k, d + 1, d)),
             moment=np.empty((k, d)),
             n=np.empty(k),
             squares=np.empty(k),

@@ -22,7 +22,7 @@ from keyhole.kernels.normals import Bits, fill_normals, fill_uniforms, stream_st
 from keyhole.kernels.online import Choice, Online, Tally
 from keyhole.kernels.playing import Block, Oracle, Record, play, run_block
 from keyhole.kernels.probability import chance_of, chance_rows, winning_rows
-from keyhole.kernels.types import Floats, Ints, Rule, State
+from keyhole.kernels.types import Floats, Ints, Rule, State, aligned_zeros
 
 __all__ = [
     "BUILD",
@@ -44,6 +44,7 @@ __all__ = [
     "State",
     "Tally",
     "add_rows",
+    "aligned_zeros",
     "chance_of",
     "chance_rows",
     "draw_rounds",

@@ -17,7 +17,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import fabs, sqrt
 
-from keyhole.kernels.types import Bools, Floats, Ints, State
+from keyhole.kernels.types import Bools, Floats, Ints, State, aligned_zeros
 
 if cython.compiled:
     from cython.cimports.keyhole.kernels.pointers import after, row_of, start_of
@@ -80,14 +80,12 @@ class Core:
         self.trace, self.bound, self.staleness = state.trace, state.bound, state.staleness
         # Grows with every change: a stored product P y is valid only for the stamp it was made at.
         self.stamp = 0
-        self.products = np.empty((2, self.dim))
+        self.products = aligned_zeros((2, self.dim))
         self.root = np.empty((self.dim, self.dim))
         self.defers = self.dim >= LARGE
         self.pending = np.zeros(self.size)
         shape = (self.size if self.defers else 0, TOGETHER, self.dim)
-        # Written to now: the system hands out large arrays when they are first touched, megabytes
-        # at a time, and a decision that waits for that takes milliseconds.
-        self.pending_y, self.pending_w = np.full(shape, 0.0), np.full(shape, 0.0)
+        self.pending_y, self.pending_w = aligned_zeros(shape), aligned_zeros(shape)
 
     # -- from Python ------------------------------------------------------------------------------
 
