@@ -157,16 +157,20 @@ class Chooser:
         tied: cython.bint = False
         self.slot, self.best, self.alike_width = -1, -INFINITY, -1.0
         self.top, self.top_scale = -INFINITY, 0.0
+        keeps: cython.bint = self.keeps
+        best: cython.double = self.best
         for step in range(-1, self.n_arms):
             k: cython.Py_ssize_t = leader if step < 0 else step
+            # An arm that cannot be best is passed over, unless its law is needed.
             if step == leader or (
-                k != picked and self.score[k] < self.best and self.passes(k, stride)
+                self.score[k] < best and k != picked and (not keeps or self.passes(k, stride))
             ):
                 continue
             slot: cython.Py_ssize_t = self.look_at(k, after(y, k * stride), stride, z[k])
             if self.score[k] >= self.best:
                 tied = self.score[k] == self.best
-                self.best, self.slot, winner = self.score[k], slot, k
+                self.best = best = self.score[k]
+                self.slot, winner = slot, k
 
         chosen: cython.Py_ssize_t = winner
         if picked >= 0:
@@ -186,8 +190,6 @@ class Chooser:
     @cython.exceptval(check=False)
     def passes(self, k: cython.Py_ssize_t, stride: cython.Py_ssize_t) -> cython.bint:
         """Whether an arm whose score cannot be the best needs no width for the law either."""
-        if not self.keeps:
-            return True
         i: cython.Py_ssize_t = self.parameter_of[k]
         if self.alike_width >= 0.0 and stride == 0 and self.core.n[i] == 0.0:
             self.scale[k] = ALIKE
@@ -257,8 +259,6 @@ class Chooser:
         # Plain loops over arrays, one thing at a time, become vector instructions: with many arms
         # they count. Those that go by parameter_of do not: roots are left to others.
         for k in range(self.n_arms):
-            self.scale[k] *= self.core.bound[self.parameter_of[k]]
-        for k in range(self.n_arms):
             self.scale[k] = SLACK * sqrt(self.scale[k])
         optimism: cython.double
         dispersion: cython.double
@@ -284,7 +284,7 @@ class Chooser:
     @cython.nogil
     @cython.exceptval(check=False)
     def predict(self, y: cython.p_double, stride: cython.Py_ssize_t) -> cython.void:
-        """Put y'mean into locations, and |y|^2 into scales.
+        """Put y'mean into locations, and |y|^2 bound, the squared width at most, into scales.
 
         Of arms that share an observation four go at a time, of which the last may overlap with
         those before: every one is rounded in the same way, and equal means give equal numbers. The
@@ -302,12 +302,12 @@ class Chooser:
                 for j in range(dim):
                     mean += y[place + j] * self.core.mean[i, j]
                     squared += y[place + j] * y[place + j]
-                self.location[k], self.scale[k] = mean, squared
+                self.location[k], self.scale[k] = mean, squared * self.core.bound[i]
             return
         for j in range(dim):
             squared += y[j] * y[j]
         for k in range(self.n_arms):
-            self.scale[k] = squared
+            self.scale[k] = squared * self.core.bound[self.parameter_of[k]]
         for start in range(0, self.n_arms, 4):
             k0: cython.Py_ssize_t = max(min(start, last - 3), 0)
             k1: cython.Py_ssize_t = min(k0 + 1, last)
