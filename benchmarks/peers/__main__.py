@@ -129,7 +129,7 @@ def measure(quick: bool) -> dict[str, Any]:
     found["limits"] = {}
     for n_arms, dim in work.CELLS:
         world = work.world(n_arms, dim)
-        products = limits.products_of(world, 500 if quick else work.HORIZON)
+        products = limits.products_of(world, work.HORIZON)
         least = limits.floor(world, rates, products)
         found["limits"][f"{n_arms}x{dim}"] = {
             **least._asdict(),
