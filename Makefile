@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python -m
 
 # What compiled kernels are made from.
-KERNELS := setup.py $(wildcard src/keyhole/kernels/*.py src/keyhole/kernels/*.pxd)
+KERNELS := setup.py $(wildcard src/keyhole/core/kernels/*.py src/keyhole/core/kernels/*.pxd)
 
 .PHONY: build test test-data fuzz sanitize check demo reproduce bench bench-before docs wheel clean
 
@@ -67,7 +67,7 @@ sanitize: $(VENV)/built
 	rm -rf $(SANITIZE)
 	mkdir -p $(SANITIZE)
 	cp -r setup.py pyproject.toml README.md LICENSE src tests $(SANITIZE)
-	rm -rf $(SANITIZE)/src/keyhole/kernels/compiled
+	rm -rf $(SANITIZE)/src/keyhole/core/kernels/compiled
 	cd $(SANITIZE) && CFLAGS="-g -fsanitize=address,undefined -fno-omit-frame-pointer" \
 	    $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
 	cd $(SANITIZE) && PYTHONPATH=src PYTHONMALLOC=malloc \
@@ -80,4 +80,4 @@ docs: $(VENV)/built
 	@echo site/index.html
 
 clean:
-	rm -rf $(VENV) build dist src/keyhole/kernels/compiled src/*.egg-info .before .peers site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist src/keyhole/core/kernels/compiled src/*.egg-info .before .peers site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

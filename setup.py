@@ -1,7 +1,7 @@
 """Compiles the kernels, which are ordinary Python files, to C extensions by Cython.
 
 On x86-64 they are compiled twice: for every such processor, and for those with AVX2 and FMA. Each
-build has a folder of its own, and `keyhole.kernels` takes one of them when it is imported. Where
+build has a folder of its own, and `keyhole.core.kernels` takes one when it is imported. Where
 nothing can be compiled, the Python files are installed alone, and do the same more slowly.
 """
 
@@ -24,7 +24,7 @@ except ImportError:  # Windows
     fcntl = None
 
 # What has to be compiled, and how a checkout knows that it was.
-OURS = runpy.run_path("src/keyhole/kernels/rebuilding.py")
+OURS = runpy.run_path("src/keyhole/core/kernels/rebuilding.py")
 COMPILED, STAMP, SUFFIX = OURS["COMPILED"], OURS["STAMP"], OURS["SUFFIX"]
 
 DIRECTIVES = {
@@ -76,7 +76,7 @@ def translated() -> list[Extension]:
         changed = not record.exists() or record.read_text() != made_from
         record.unlink(missing_ok=True)
         kernels += cythonize(
-            [Extension(f"keyhole.kernels.{source.stem}", [str(source)])],
+            [Extension(f"keyhole.core.kernels.{source.stem}", [str(source)])],
             build_dir="build/c",
             compiler_directives=DIRECTIVES,
             force=changed,
@@ -91,7 +91,7 @@ def extensions() -> list[Extension]:
     kernels = translated()
     return [
         Extension(
-            f"keyhole.kernels.compiled.{build}.{kernel.name.rpartition('.')[2]}",
+            f"keyhole.core.kernels.compiled.{build}.{kernel.name.rpartition('.')[2]}",
             kernel.sources,
             extra_compile_args=options,
             optional=True,
@@ -139,7 +139,7 @@ class BuildKernels(build_ext):
         super().build_extensions()
         made = [each for each in self.extensions if each.name.split(".")[-2] not in self.failed]
         kept = {Path(self.get_ext_fullpath(each.name)) for each in made}
-        for file in Path(self.build_lib, "keyhole", "kernels", "compiled").glob("*/*"):
+        for file in Path(self.build_lib, "keyhole", "core", "kernels", "compiled").glob("*/*"):
             if file not in kept:
                 file.unlink()
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 import keyhole as kh
-from keyhole.kernels import normals
+from keyhole.core.kernels import normals
 
 # As many at a time as a core's own cache holds.
 N = 1 << 13

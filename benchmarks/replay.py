@@ -21,7 +21,7 @@ class Replay(kh.World):
     rewards : ndarray of shape (rounds, n_arms)
         What each arm would give.
     noise_scale : float
-        The standard deviation of a reward, for policies that are told.
+        The standard deviation of a reward, for policies of v="oracle".
 
     """
 
@@ -50,7 +50,7 @@ class Replay(kh.World):
         """As given."""
         return self.noise
 
-    def rounds(self, n: int, seed: Any = None) -> kh.Rounds:  # noqa: ARG002
+    def rounds(self, state: Any, n: int) -> kh.Rounds:  # noqa: ARG002
         """The next n rounds, from the first again after the last."""
         start = self.at % len(self.made)
         now, self.at = slice(start, start + n), start + n

@@ -21,7 +21,7 @@ from benchmarks.timing import best
 
 HORIZON, REPLICATIONS, N_ARMS = 2000, 50, 5
 REPEATS, TURNS = 5, 12
-POLICY = kh.ThompsonSampling(v="told")
+POLICY = kh.ThompsonSampling(v="oracle")
 
 
 def textbook(world: kh.LinearWorld, rounds: int) -> float:
@@ -64,7 +64,7 @@ def limits(world: kh.LinearWorld) -> tuple[float, float]:
     count = N_ARMS * (world.dim + 2)  # observations, x'mu given y, rewards
     stream, room = kh.Streams(1)["x"], np.empty((HORIZON, count))
     normals = best(lambda: stream.standard_normal(out=room), REPEATS)
-    made = world.rounds(HORIZON, 1)
+    made = world.sample(HORIZON, 1)
     replay = Replay(made.observations, made.rewards, world.noise_scale)
     return normals * REPLICATIONS, best(lambda: simulated(replay, 1), REPEATS)
 

@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 
 import keyhole as kh
-from keyhole.studies import STUDIES, Job, Settings, run
+from keyhole.lab.studies import STUDIES, Job, Settings, run
 
 FOLDER = Path(__file__).parent / "figures"
 
@@ -16,7 +16,12 @@ def prices() -> None:
     """What learning costs, and what not seeing costs."""
     world = kh.LinearWorld.random(n_arms=5, context_dim=20, observation_dim=10, seed=1)
     runs = kh.simulate(
-        world, kh.ThompsonSampling(v="told"), horizon=4000, replications=20, seed=1, progress=False
+        world,
+        kh.ThompsonSampling(v="oracle"),
+        horizon=4000,
+        replications=20,
+        seed=1,
+        progress=False,
     )
     one = runs.isel(policy=0)
     learning, unseen = one.regret, one.latent_regret - one.regret

@@ -15,6 +15,7 @@ import numpy as np
 import keyhole as kh
 from keyhole.files import read_arrays
 from keyhole.theory import bounds
+from tests.bandits import bandit_of
 
 
 class Call(NamedTuple):
@@ -35,7 +36,7 @@ SHORT: dict[str, Any] = {"horizon": 3, "replications": 1, "seed": 1, "progress":
 
 def policies() -> Entries:
     """Every policy; what they decide is in `bandits`."""
-    common = {"parameters": "per-arm", "prior_precision": 1.0}
+    common = {"sharing": "per-arm", "prior_precision": 1.0}
     own: dict[type[kh.Policy], dict[str, Any]] = {
         kh.ThompsonSampling: {"v": 1.0},
         kh.Greedy: {},
@@ -47,7 +48,7 @@ def policies() -> Entries:
     }
     return {
         kind.__name__: lambda kind=kind, settings=settings: Call(  # type: ignore[misc]
-            lambda **given: kind(**given).told(1.0).plain_rule(), {**common, **settings}
+            lambda **given: kind(**given).resolve(1.0).plain_rule(), {**common, **settings}
         )
         for kind, settings in own.items()
     }
@@ -60,7 +61,7 @@ def worlds() -> Entries:
         def made(**settings: Any) -> None:
             world = kind(**settings)
             world = world.draw(1) if hasattr(world, "draw") else world
-            world.describe(), repr(world), world.rounds(3, seed=1)
+            world.describe(), repr(world), world.sample(3, seed=1)
 
         return made
 
@@ -86,13 +87,13 @@ def worlds() -> Entries:
         "reward_scale": 1.0,
         "reward_distribution": "uniform",
     }
-    missing = {"share": 0.3, "fill": "predict", "centre": 1.0}
+    missing = {"share": 0.3, "centre": 1.0}
     scales = {"sensing_scale": 0.1, "reward_scale": 1.0}
     lens = {"sensing": np.ones((2, 3)), "parameters": np.ones((2, 3))}
     drawn = {"observation_dim": 2, "rewards": "linear", "sensing": "bernoulli"}
     return {
         "LinearWorld": lambda: Call(play(kh.LinearWorld), dict(linear)),
-        "LinearWorld.rounds": lambda: Call(WORLD.rounds, {"n": 3, "seed": 1}, WORLD),
+        "LinearWorld.sample": lambda: Call(WORLD.sample, {"n": 3, "seed": 1}, WORLD),
         "RandomLinearWorld": lambda: Call(play(kh.RandomLinearWorld), dict(random)),
         "RandomLinearWorld.draw": lambda: Call(RECIPE.draw, {"seed": 1}),
         "MissingWorld": lambda: Call(play(kh.MissingWorld), {"world": WORLD, **missing}),
@@ -114,7 +115,7 @@ class Given(kh.World):
         self.block = {name: members.pop(name) for name in ("observations", "rewards", "labels")}
         vars(self).update(members)
 
-    def rounds(self, n: int, seed: Any = None) -> kh.Rounds:  # noqa: ARG002
+    def rounds(self, state: Any, n: int) -> kh.Rounds:  # noqa: ARG002
         known = np.zeros((n, 2))
         return kh.Rounds(values=known, latent=known, **self.block)
 
@@ -133,7 +134,7 @@ def simulation() -> Entries:
     }
     settings = {
         "world": WORLD,
-        "policies": kh.Greedy(),
+        "learners": kh.Greedy(),
         "horizon": 3,
         "replications": 1,
         "seed": 1,
@@ -151,7 +152,7 @@ def simulation() -> Entries:
         "simulate": lambda: Call(kh.simulate, dict(settings)),
         "simulate(resume)": lambda: Call(resumed, {"resume": "kept"}),
         "World": lambda: Call(
-            lambda **given: kh.simulate(Given(**given), kh.ThompsonSampling(v="told"), **SHORT),
+            lambda **given: kh.simulate(Given(**given), kh.ThompsonSampling(v="oracle"), **SHORT),
             dict(own),
         ),
     }
@@ -159,7 +160,7 @@ def simulation() -> Entries:
 
 def bandit(**settings: Any) -> kh.Bandit:
     """A bandit that has learned a little."""
-    made = kh.Bandit(kh.ThompsonSampling(), arms=["A", "B"], dim=2, seed=1, **settings)
+    made = bandit_of(kh.ThompsonSampling(), arms=["A", "B"], dim=2, seed=1, **settings)
     for reward in (0.5, 1.0, -0.5):
         made.learn(made.choose([1.0, reward]), reward)
     return made
@@ -178,14 +179,21 @@ def bandits() -> Entries:
         "Bandit": lambda: Call(
             kh.Bandit,
             {
-                "policy": kh.Greedy(),
+                "learner": kh.Greedy(),
                 "arms": 2,
                 "dim": 2,
                 "seed": 1,
                 "probabilities": True,
+            },
+        ),
+        "Learner": lambda: Call(
+            kh.Learner,
+            {
+                "policy": kh.Greedy(),
                 "intercept": True,
                 "standardize": True,
                 "missing": "predict",
+                "clip": 5.0,
             },
         ),
         "Decision": lambda: Call(
@@ -243,8 +251,8 @@ def posteriors() -> Entries:
     y, rule = np.ones((1, 2)), kh.Rule(dispersion=1.0)
     arguments: dict[str, dict[str, Any]] = {
         "merge": {},
-        "predict": {"owner": np.array([0, 1]), "y": y},
-        "scores": {"rule": rule, "owner": np.array([0, 1]), "y": y},
+        "predict": {"parameter_of": np.array([0, 1]), "y": y},
+        "scores": {"rule": rule, "parameter_of": np.array([0, 1]), "y": y},
         "explorations": {"rule": rule},
         "learn": {"parameter": 0, "y": np.ones(2), "reward": 1.0},
         "learn_many": {"parameters": np.array([0, 1]), "y": np.ones((2, 2)), "rewards": [1.0, 2.0]},

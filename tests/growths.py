@@ -7,9 +7,9 @@ import numpy as np
 import xarray as xr
 
 import keyhole as kh
-from keyhole.studies import STUDIES, Cell, Settings
-from keyhole.studies.evidence import expected_worst
-from keyhole.studies.running import tabled
+from keyhole.lab.studies import STUDIES, Cell, Settings
+from keyhole.lab.studies.evidence import expected_worst
+from keyhole.lab.studies.running import tabled
 
 Growth = Callable[[np.ndarray], np.ndarray]
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import _openml
 
-from keyhole.datasets import CATALOGUE, download
+from keyhole.lab.datasets import CATALOGUE, download
 
 
 def arff(name: str, data_dir: Path) -> tuple[str, str]:

@@ -19,7 +19,7 @@ KINDS: list[tuple[type[kh.Policy], dict[str, Any]]] = [
 
 def every_policy(**settings: Any) -> list[kh.Policy]:
     return [
-        kind(**own, parameters=parameters, **settings)
+        kind(**own, sharing=sharing, **settings)
         for kind, own in KINDS
-        for parameters in ("per-arm", "shared")
+        for sharing in ("per-arm", "shared")
     ]

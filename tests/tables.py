@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keyhole.datasets import CATALOGUE, read_csv
+from keyhole.lab.datasets import CATALOGUE, read_csv
 
 COLUMNS = {
     "eye_movements": ["lineNo", *(f"x{i}" for i in range(1, 27)), "label"],

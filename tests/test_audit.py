@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import keyhole as kh
-from keyhole.audit import Finding, Scope, audit, claims, findings, tracing
+from keyhole.lab.audit import Finding, Scope, audit, claims, findings, tracing
 from tests.worlds import linear
 
 WORLD = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=4, seed=1)
@@ -107,8 +107,8 @@ def test_noise_beyond_what_was_said_is_found_out(monkeypatch: pytest.MonkeyPatch
     assert claims.ellipsoid(scope).holds
     rounds = kh.LinearWorld.rounds
 
-    def noisier(world: kh.LinearWorld, n: int, seed: Any = None) -> kh.Rounds:
-        made = rounds(world, n, seed)
+    def noisier(world: kh.LinearWorld, state: Any, n: int) -> kh.Rounds:
+        made = rounds(world, state, n)
         return replace(made, rewards=made.values + 10 * (made.rewards - made.values))
 
     broken = Scope(world=WORLD, **SMALL)
@@ -123,8 +123,8 @@ def test_eigenvalues_that_do_not_grow_are_found_out(monkeypatch: pytest.MonkeyPa
     assert claims.eigenvalues(scope).holds
     rounds = kh.LinearWorld.rounds
 
-    def blind(world: kh.LinearWorld, n: int, seed: Any = None) -> kh.Rounds:
-        made = rounds(world, n, seed)
+    def blind(world: kh.LinearWorld, state: Any, n: int) -> kh.Rounds:
+        made = rounds(world, state, n)
         return replace(made, observations=made.observations * [1, 1, 1, 0])
 
     broken = Scope(world=WORLD, **SMALL)
@@ -171,7 +171,7 @@ def test_a_policy_that_learns_nothing_is_found_out() -> None:
     """
     scope = Scope(world=WORLD, horizon=4000, replications=16)
     broken = replace(scope)
-    vars(broken)["told"] = scope.runs(kh.Uniform())
+    vars(broken)["oracle_runs"] = scope.runs(kh.Uniform())
     assert claims.estimation(broken).holds
     assert claims.suboptimal(broken).verdict == "contradicted"
     assert claims.regret(broken).verdict == "contradicted"
@@ -197,7 +197,7 @@ def test_the_trace_sees_what_a_posterior_says() -> None:
     promises = kh.theory.Promises(kh.theory.instance(world, trials=2000), horizon=10, delta=0.1)
     seen = tracing.trace(world, kh.Greedy(), promises, replications=1, seed=5)
     streams = kh.Streams(np.random.SeedSequence(5, spawn_key=(0,)))
-    rounds = world.rounds(10, streams)
+    rounds = world.sample(10, streams)
     normals = streams["audit"].standard_normal((10, 3))
     posterior = kh.Posterior(n_parameters=1, dim=3)
     reach, sampled, late = 0.0, 0.0, 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.bandit.arms import Arms
+from keyhole.core import Arms
 
 POLICY = kh.ThompsonSampling(v=1.0)
 
@@ -84,7 +84,7 @@ def test_rewards_may_come_late_and_in_any_order() -> None:
 def test_learning_many_is_learning_each() -> None:
     y, rewards = data(200)
     for parameters in ("per-arm", "shared"):
-        policy = kh.ThompsonSampling(v=1.0, parameters=parameters)
+        policy = kh.ThompsonSampling(v=1.0, sharing=parameters)
         one, batch, listed = (kh.Bandit(policy, arms=3, dim=3, seed=9) for _ in range(3))
         decisions = batch.choose_many(y)
         for decision, reward in zip(decisions, rewards, strict=True):
@@ -131,7 +131,7 @@ def test_arms_come_and_go() -> None:
 
 
 def test_arms_of_a_shared_parameter_come_and_go() -> None:
-    bandit = kh.Bandit(kh.Greedy(parameters="shared"), arms=["A", "B"], dim=3, seed=1)
+    bandit = kh.Bandit(kh.Greedy(sharing="shared"), arms=["A", "B"], dim=3, seed=1)
     bandit.learn(bandit.choose(np.ones(3)), 1.0)
     bandit.add_arms(["C"])
     bandit.remove_arms(["A"])
@@ -141,7 +141,7 @@ def test_arms_of_a_shared_parameter_come_and_go() -> None:
 
 @pytest.mark.parametrize("parameters", ["per-arm", "shared"])
 def test_merging_two_bandits_that_ran_apart(parameters: str) -> None:
-    policy = kh.ThompsonSampling(v=1.0, parameters=parameters)  # type: ignore[arg-type]
+    policy = kh.ThompsonSampling(v=1.0, sharing=parameters)  # type: ignore[arg-type]
     y, rewards = data(60)
     log = [
         kh.Decision(arm=arm, observation=row) for arm, row in zip(list("ABC") * 20, y, strict=True)

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 
 import keyhole as kh
+from tests import bandits
 
 GOOD = [0.5, -0.5]
 NAN, INF = float("nan"), float("inf")
 
 
 def bandit_of(**settings: Any) -> kh.Bandit:
-    bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A", "B", "C"], dim=2, seed=1, **settings)
+    bandit = bandits.bandit_of(
+        kh.ThompsonSampling(v=1.0), arms=["A", "B", "C"], dim=2, seed=1, **settings
+    )
     for arm in "ABC":
         bandit.learn(kh.Decision(arm=arm, observation=[1.0, 2.0]), 1.0)
     return bandit
@@ -98,9 +101,9 @@ BAD: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
     "adding a string's letters": ("add_arms", ("DE",), {}, "list of names"),
     "removing a stranger": ("remove_arms", (["A", "Z"],), {}, "'Z'"),
     "removing all": ("remove_arms", (["A", "B", "C"],), {}, "at least one arm"),
-    "merging another policy": ("merge", (OTHER,), {}, "policy"),
+    "merging another policy": ("merge", (OTHER,), {}, "learner"),
     "merging another dim": ("merge", (WIDER,), {}, "dim"),
-    "merging from another base": ("merge", (bandit_of(),), {"base": OTHER}, "policy"),
+    "merging from another base": ("merge", (bandit_of(),), {"base": OTHER}, "learner"),
     "merging from a base with more arms": ("merge", (bandit_of(),), {"base": MORE}, "base"),
     "merging from a base that has learned more": ("merge", (bandit_of(),), {"base": AHEAD}, "base"),
     "merging from a base with other data": ("merge", (bandit_of(),), {"base": ASIDE}, "base"),
@@ -141,8 +144,8 @@ def test_the_fingerprint_sees_changes() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"policy": "thompson"}, "policy"),
-        ({"policy": kh.ThompsonSampling}, "policy"),
+        ({"learner": "thompson"}, "policy"),
+        ({"learner": kh.ThompsonSampling}, "policy"),
         ({"arms": []}, "at least one arm"),
         ({"arms": 0}, "arms"),
         ({"arms": -1}, "arms"),
@@ -161,7 +164,7 @@ def test_the_fingerprint_sees_changes() -> None:
     ],
 )
 def test_nonsense_settings(settings: dict[str, Any], message: str) -> None:
-    usual: dict[str, Any] = {"policy": kh.Greedy(), "arms": 2, "dim": 2, "seed": 1}
+    usual: dict[str, Any] = {"learner": kh.Greedy(), "arms": 2, "dim": 2, "seed": 1}
     with pytest.raises(kh.InvalidValue, match=message):
         kh.Bandit(**{**usual, **settings})
 

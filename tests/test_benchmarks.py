@@ -98,7 +98,7 @@ def test_first_decision_of_a_process() -> None:
 def test_rounds_are_replayed_from_the_first_again() -> None:
     observations, rewards = np.arange(10.0).reshape(5, 1, 2), np.arange(15.0).reshape(5, 3)
     world = Replay(observations, rewards)
-    blocks = [world.rounds(n) for n in (3, 2, 3)]
+    blocks = [world.sample(n) for n in (3, 2, 3)]
     assert np.array_equal(
         np.concatenate([b.rewards for b in blocks]), rewards[[0, 1, 2, 3, 4, 0, 1, 2]]
     )

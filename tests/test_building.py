@@ -19,31 +19,32 @@ import cython
 def answer(x: cython.long) -> cython.long:
     return x + 1
 """
-# As in `keyhole.kernels`, without its kernels.
+# As in `keyhole.core.kernels`, without its kernels.
 PACKAGE = """
-from keyhole.kernels import builds, rebuilding
+from keyhole.core.kernels import builds, rebuilding
 
 BUILD = builds.take()
 if BUILD != builds.UNCOMPILED:
     __path__.insert(0, str(rebuilding.COMPILED / BUILD))
 
-from keyhole.kernels.small import answer
+from keyhole.core.kernels.small import answer
 """
-SAY = "from keyhole import kernels; print(kernels.BUILD, kernels.answer(41))"
+SAY = "from keyhole.core import kernels; print(kernels.BUILD, kernels.answer(41))"
 
 
 class Checkout:
     """The parts of this repository that build kernels, and one kernel that is quick to compile."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.kernels = root, root / "src" / "keyhole" / "kernels"
+        self.root, self.kernels = root, root / "src" / "keyhole" / "core" / "kernels"
         self.kernels.mkdir(parents=True)
         for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(ROOT / name, root / name)
         package = Path("src", "keyhole")
-        for name in ("errors.py", "kernels/builds.py", "kernels/rebuilding.py"):
+        for name in ("errors.py", "core/kernels/builds.py", "core/kernels/rebuilding.py"):
             shutil.copy(ROOT / package / name, root / package / name)
         (root / package / "__init__.py").write_text('__version__ = "0"\n')
+        (root / package / "core" / "__init__.py").write_text("")
         (self.kernels / "__init__.py").write_text(PACKAGE)
         self.kernel = self.kernels / "small.py"
         self.kernel.write_text(KERNEL)
@@ -87,7 +88,7 @@ def checkout(built: Path, tmp_path: Path) -> Checkout:
     copy = object.__new__(Checkout)
     copy.root = tmp_path / "checkout"
     shutil.copytree(built, copy.root)
-    copy.kernels = copy.root / "src" / "keyhole" / "kernels"
+    copy.kernels = copy.root / "src" / "keyhole" / "core" / "kernels"
     copy.kernel = copy.kernels / "small.py"
     return copy
 

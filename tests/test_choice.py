@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 import keyhole as kh
-from keyhole.choice import expected_largest
+from keyhole.core.choice import expected_largest
 
 
 def two_arms(location: list[float], scale: list[float]) -> float:

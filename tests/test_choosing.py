@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import keyhole as kh
-from keyhole import kernels
-from keyhole.kernels.core import LARGE
+from keyhole.core import kernels
+from keyhole.core.kernels.core import LARGE
 from tests.textbook import Textbook
 
 Array = NDArray[np.float64]
@@ -19,11 +19,11 @@ REACH = 8.5
 
 
 def owner_of(policy: kh.Policy, n_arms: int) -> NDArray[np.int64]:
-    return np.zeros(n_arms, np.int64) if policy.parameters == "shared" else np.arange(n_arms)
+    return np.zeros(n_arms, np.int64) if policy.sharing == "shared" else np.arange(n_arms)
 
 
 def posterior_of(policy: kh.Policy, n_arms: int, dim: int) -> kh.Posterior:
-    n = 1 if policy.parameters == "shared" else n_arms
+    n = 1 if policy.sharing == "shared" else n_arms
     return kh.Posterior(n_parameters=n, dim=dim, prior_precision=policy.prior_precision)
 
 
@@ -57,12 +57,12 @@ def play(
 policies = st.one_of(
     st.floats(0, 10).map(lambda v: kh.ThompsonSampling(v=v)),
     st.just(kh.ThompsonSampling(v="learned", prior_precision=0.3)),
-    st.just(kh.ThompsonSampling(v="learned", parameters="shared")),
+    st.just(kh.ThompsonSampling(v="learned", sharing="shared")),
     st.floats(0, 10).map(lambda alpha: kh.LinUCB(alpha=alpha)),
     st.just(kh.OFUL(r=0.6, c_eta=0.5, delta=0.1)),
     st.just(kh.GreedyFirst(lambda_0=0.3, v=0.7, patience=20)),
     st.just(kh.EpsilonGreedy(epsilon=0.3)),
-    st.just(kh.Greedy(parameters="shared")),
+    st.just(kh.Greedy(sharing="shared")),
 )
 
 
@@ -108,13 +108,13 @@ def textbook_law(policy: kh.Policy, posterior: kh.Posterior, y: Array) -> tuple[
 tame_policies = st.one_of(
     st.sampled_from([0.0, 1e-3, 0.1, 1.0, 10.0]).map(lambda v: kh.ThompsonSampling(v=v)),
     st.just(kh.ThompsonSampling(v="learned", prior_precision=0.3)),
-    st.just(kh.ThompsonSampling(v="learned", parameters="shared")),
+    st.just(kh.ThompsonSampling(v="learned", sharing="shared")),
     st.just(kh.LinUCB(alpha=0.7)),
     st.just(kh.OFUL(r=0.6, c_eta=0.5, delta=0.1)),
     st.just(kh.GreedyFirst(lambda_0=0.3, v=0.7, patience=20)),
     st.just(kh.GreedyFirst(lambda_0=1e9, v=0.7, patience=0)),
     st.just(kh.EpsilonGreedy(epsilon=0.3)),
-    st.just(kh.Greedy(parameters="shared")),
+    st.just(kh.Greedy(sharing="shared")),
 )
 
 
@@ -143,12 +143,12 @@ def test_scores_and_laws_are_those_of_all_arms_written_out(
     moves by as much as a location does in standard deviations, of which the least is 1e-4.
     """
     rng = np.random.default_rng(seed)
-    posterior, owner = posterior_of(policy, n_arms, dim), owner_of(policy, n_arms)
+    posterior, parameter_of = posterior_of(policy, n_arms, dim), owner_of(policy, n_arms)
     eta = 2.0 * rng.standard_normal((n_arms, dim))
     for arm in np.flatnonzero(rng.random(n_arms) < share):
         rows = rng.standard_normal((rewards_each, dim))
         rewards = rows @ eta[arm] + 0.1 * rng.standard_normal(rewards_each)
-        posterior.learn_many(np.full(rewards_each, owner[arm]), rows, rewards)
+        posterior.learn_many(np.full(rewards_each, parameter_of[arm]), rows, rewards)
     rounds = 12
     y = rng.standard_normal((rounds, 1 if one_context else n_arms, dim))
     z, uniforms = rng.standard_normal((rounds, n_arms)), rng.random((rounds, 2))
@@ -174,7 +174,7 @@ def test_scores_and_laws_are_those_of_all_arms_written_out(
             assert (m - m[k] - REACH * np.hypot(s, s[k])).max() > -1e-9
             assert (m - location[t, k] - REACH * s).max() > -1e-9
             assert scale[t, k] == 0.0
-    whole = posterior.scores(policy.rule, owner, y[:, 0] if one_context else y)
+    whole = posterior.scores(policy.rule, parameter_of, y[:, 0] if one_context else y)
     np.testing.assert_allclose(
         kh.choice_probabilities(location, scale), kh.choice_probabilities(*whole), atol=1e-9
     )
@@ -418,10 +418,10 @@ def test_a_law_with_counts_gives_the_chances_of_all_arms(
     for arm in range(known):
         for y in rng.standard_normal((5, 3)):
             bandit.learn(kh.Decision(arm=arm, observation=y), float(3.0 * rng.standard_normal()))
-    owner, posterior = np.arange(n_arms), bandit.posterior
+    parameter_of, posterior = np.arange(n_arms), bandit.posterior
     for y in rng.standard_normal((40, 3)):
         decision = bandit.choose(y)
-        location, scale = posterior.scores(policy.rule, owner, y[None])
+        location, scale = posterior.scores(policy.rule, parameter_of, y[None])
         chances = kh.choice_probabilities(location[0], scale[0])
         law, arm = decision._score_params, int(decision.arm)
         assert law.shape[1] <= known + 1

@@ -18,9 +18,9 @@ from typer.testing import CliRunner, Result
 
 import keyhole as kh
 from keyhole.cli import app
-from keyhole.datasets import download
 from keyhole.errors import install_line
-from keyhole.studies import STUDIES
+from keyhole.lab.datasets import download
+from keyhole.lab.studies import STUDIES
 
 TINY = ["--quick", "--horizon", "100", "--replications", "2"]
 
@@ -87,14 +87,14 @@ def test_a_missing_extra_has_the_line_that_helps() -> None:
 def test_simulate_is_simulate() -> None:
     result = keyhole(
         *("simulate", "--arms", "3", "--context-dim", "4", "--observation-dim", "2", "--json"),
-        *("--policy", "thompson:v=2", "--policy", "epsilon-greedy:epsilon=0.2,parameters=shared"),
+        *("--policy", "thompson:v=2", "--policy", "epsilon-greedy:epsilon=0.2,sharing=shared"),
         *("--horizon", "300", "--replications", "4", "--seed", "9"),
     )
     assert result.exit_code == 0
     given = json.loads(result.stdout)
     runs = kh.simulate(
         kh.RandomLinearWorld(n_arms=3, context_dim=4, observation_dim=2),
-        [kh.ThompsonSampling(v=2.0), kh.EpsilonGreedy(epsilon=0.2, parameters="shared")],
+        [kh.ThompsonSampling(v=2.0), kh.EpsilonGreedy(epsilon=0.2, sharing="shared")],
         horizon=300,
         replications=4,
         seed=9,
@@ -119,7 +119,7 @@ def test_a_toml_file_says_the_same_as_flags(tmp_path: Path) -> None:
         fixed = true
         [[policies]]
         kind = "thompson"
-        v = "told"
+        v = "oracle"
         [[policies]]
         kind = "linucb"
         alpha = 1.5
@@ -128,7 +128,7 @@ def test_a_toml_file_says_the_same_as_flags(tmp_path: Path) -> None:
     file = keyhole("simulate", "--config", "study.toml", "--json")
     flags = keyhole(
         *("simulate", "--arms", "3", "--context-dim", "4", "--observation-dim", "2", "--fixed"),
-        *("--policy", "thompson:v=told", "--policy", "linucb:alpha=1.5", "--json"),
+        *("--policy", "thompson:v=oracle", "--policy", "linucb:alpha=1.5", "--json"),
         *("--horizon", "200", "--replications", "3", "--seed", "5"),
     )
     assert file.exit_code == flags.exit_code == 0
@@ -171,7 +171,7 @@ def test_a_csv_file_of_your_own(tmp_path: Path) -> None:
         (["--fill", "zero"], "--fill is for --missing"),
         (["--policy", "greedy", "--policy", "greedy"], "two policies are the same: Greedy()"),
         (["--policy", "greedy", "--policy", "greedy"], "give each once"),
-        (["--policy", "thompson", "--policy", "thompson:v=told"], "two policies are the same"),
+        (["--policy", "thompson", "--policy", "thompson:v=oracle"], "two policies are the same"),
         (["--rewards", "linear"], "--rewards is for --data"),
         (["--label", "x"], "--label is for --data"),
         (["--data", "wein"], "no data set 'wein'"),
@@ -514,7 +514,7 @@ def test_the_audit_is_a_table_and_a_page(tmp_path: Path) -> None:
 
 
 def test_an_audit_that_fails_says_so_with_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    from keyhole.audit import Finding, claims
+    from keyhole.lab.audit import Finding, claims
 
     bad = Finding("made up", "lem:none", "two is one", False, "it is not")
     monkeypatch.setattr(claims, "CLAIMS", (lambda _: bad,))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.studies.contexts import NormalContexts, WithConstant, changed
+from keyhole.lab.studies.contexts import NormalContexts, WithConstant, changed
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_the_oracle_with_a_constant_is_least_squares(rewards: str) -> None:
 
 def test_rounds_with_a_constant(recipe: kh.RandomDatasetWorld) -> None:
     world = WithConstant(recipe).draw(1)
-    made, plain = world.rounds(50, 3), recipe.draw(1).rounds(50, 3)
+    made, plain = world.sample(50, 3), recipe.draw(1).sample(50, 3)
     assert made.observations.shape == (50, 1, world.dim) == (50, 1, 7)
     assert (made.observations[..., -1] == 1.0).all()
     np.testing.assert_array_equal(made.observations[..., :-1], plain.observations)
@@ -55,7 +55,7 @@ def test_every_recipe_can_be_simulated_and_is_told_apart(recipe: kh.RandomDatase
     assert len({str(one.describe()) for one in recipes}) == 3
     for one in recipes[1:]:
         runs = kh.simulate(
-            one, kh.ThompsonSampling(v="told"), horizon=30, replications=2, seed=1, progress=False
+            one, kh.ThompsonSampling(v="oracle"), horizon=30, replications=2, seed=1, progress=False
         )
         assert (runs.regret >= 0).all()
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole import kernels
-from keyhole.kernels.core import LARGE, TOGETHER
-from keyhole.kernels.types import Floats
+from keyhole.core import kernels
+from keyhole.core.kernels.core import LARGE, TOGETHER
+from keyhole.core.kernels.types import Floats
 
 SMALL = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17, LARGE - 1]
 WAITING = [LARGE, LARGE + 1, LARGE + 2, LARGE + 3, 63, 64, 66]
@@ -184,11 +184,11 @@ def test_two_parameters_have_nothing_in_common(dim: int) -> None:
     both = kernels.Core(state)
     both.forget()
     y = np.random.default_rng(dim).standard_normal((60, dim))
-    owner = np.arange(60) % 3 % 2  # two rewards of three go to the first
-    both.learn(owner, y, np.ones(60), np.zeros(2, np.bool_))
+    parameter_of = np.arange(60) % 3 % 2  # two rewards of three go to the first
+    both.learn(parameter_of, y, np.ones(60), np.zeros(2, np.bool_))
     both.flush_all()
     for i in (0, 1):
-        mine = y[owner == i]
+        mine = y[parameter_of == i]
         B = np.eye(dim) + mine.T @ mine
         np.testing.assert_allclose(np.triu(state.precision[i]), np.triu(B), atol=1e-10)
         lower = np.tril(np.linalg.inv(B))
@@ -215,14 +215,14 @@ def test_forgetting_leaves_nothing_that_waits() -> None:
 def test_parameters_that_there_are_not_are_refused(parameter: int) -> None:
     """Compiled code would write beside its arrays."""
     posterior = kh.Posterior(n_parameters=2, dim=3)
-    core, owner = posterior.core, np.array([parameter])
+    core, parameter_of = posterior.core, np.array([parameter])
     for call in (
         lambda: core.refresh(parameter),
         lambda: core.recompute_caches(parameter),
         lambda: core.product(parameter, np.ones(3)),
-        lambda: posterior.learn_rows(owner, np.ones((1, 3)), np.ones(1)),
-        lambda: core.predict(owner, np.ones((1, 1, 3)), np.empty((1, 1)), np.empty((1, 1))),
-        lambda: kernels.Chooser(core, kernels.Rule(), owner, True),
+        lambda: posterior.learn_rows(parameter_of, np.ones((1, 3)), np.ones(1)),
+        lambda: core.predict(parameter_of, np.ones((1, 1, 3)), np.empty((1, 1)), np.empty((1, 1))),
+        lambda: kernels.Chooser(core, kernels.Rule(), parameter_of, True),
     ):
         with pytest.raises((IndexError, ValueError)):
             call()
@@ -230,14 +230,14 @@ def test_parameters_that_there_are_not_are_refused(parameter: int) -> None:
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
     posterior = kh.Posterior(n_parameters=2, dim=3)
-    core, owner = posterior.core, np.arange(2)
+    core, parameter_of = posterior.core, np.arange(2)
     with pytest.raises(ValueError, match="moment has shape"):
         kernels.Core(core.state._replace(moment=np.zeros((2, 2))))
     with pytest.raises(ValueError, match="do not fit"):
-        core.learn(owner, np.ones((2, 2)), np.ones(2), np.zeros(2, bool))
+        core.learn(parameter_of, np.ones((2, 2)), np.ones(2), np.zeros(2, bool))
     with pytest.raises(ValueError, match="do not fit"):
-        core.predict(owner, np.ones((1, 3, 3)), np.empty((1, 2)), np.empty((1, 2)))
-    chooser = kernels.Chooser(core, kernels.Rule(), owner, True)
+        core.predict(parameter_of, np.ones((1, 3, 3)), np.empty((1, 2)), np.empty((1, 2)))
+    chooser = kernels.Chooser(core, kernels.Rule(), parameter_of, True)
     with pytest.raises(ValueError, match="do not fit"):
         chooser.choose_rounds(np.ones((1, 1, 3)), np.ones((1, 3)), np.ones((1, 2)))
 

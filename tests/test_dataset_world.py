@@ -42,17 +42,17 @@ def test_the_oracle_is_least_squares_on_the_whole_table(parameters: Any) -> None
 
 def test_rewards_and_right_answers() -> None:
     world = patients()
-    rounds = world.rounds(500, seed=1)
+    rounds = world.sample(500, seed=1)
     assert rounds.labels is not None
     np.testing.assert_array_equal(rounds.rewards, np.eye(3)[rounds.labels])
     assert np.isnan(rounds.latent).all()
-    own = patients(parameters=np.ones((3, 4)), reward_scale=0.0).rounds(500, seed=1)
+    own = patients(parameters=np.ones((3, 4)), reward_scale=0.0).sample(500, seed=1)
     np.testing.assert_array_equal(own.rewards, own.latent)
 
 
 def test_every_row_is_drawn_as_often() -> None:
     world = patients()
-    labels = world.rounds(N, seed=2).labels
+    labels = world.sample(N, seed=2).labels
     shares = np.bincount(np.asarray(labels)) / N
     expected = np.bincount(world.data.labels) / len(world.data.labels)
     error = np.sqrt(expected * (1 - expected) / N)
@@ -71,7 +71,7 @@ def test_correct_decisions_are_counted_against_the_labels() -> None:
         progress=False,
     )  # fmt: skip
     arms = np.diff(each.pulls.values[0, 0], axis=0, prepend=0.0).argmax(axis=1)
-    rounds = world.rounds(200, kh.Streams(np.random.SeedSequence(6, spawn_key=(0,))))
+    rounds = world.sample(200, kh.Streams(np.random.SeedSequence(6, spawn_key=(0,))))
     right = np.cumsum(arms == rounds.labels) / np.arange(1, 201)
     best = np.cumsum(rounds.values.argmax(axis=1) == rounds.labels) / np.arange(1, 201)
     at = np.array(times) - 1
@@ -92,7 +92,7 @@ def test_learning_comes_to_the_oracles_rate() -> None:
     recipe = kh.RandomDatasetWorld(table(), 5, rewards="linear", sensing="coordinates")
     runs = kh.simulate(
         recipe,
-        {"thompson": kh.ThompsonSampling(v="told"), "uniform": kh.Uniform()},
+        {"thompson": kh.ThompsonSampling(v="oracle"), "uniform": kh.Uniform()},
         horizon=2000,
         replications=20,
         seed=1,
@@ -196,7 +196,7 @@ def test_labels_of_a_world_of_somebody_elses_are_checked() -> None:
     class Mine(kh.World):
         n_arms, dim, noise_scale, eta = 2, 1, 1.0, np.zeros((2, 1))
 
-        def rounds(self, n: int, seed: Any = None) -> kh.Rounds:  # noqa: ARG002
+        def rounds(self, state: Any, n: int) -> kh.Rounds:  # noqa: ARG002
             zeros = np.zeros((n, 2))
             return kh.Rounds(np.zeros((n, 1, 1)), zeros, zeros, zeros, labels=np.full(n, 2))
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import keyhole as kh
 from keyhole.cli import app
-from keyhole.datasets import CATALOGUE, download
+from keyhole.lab.datasets import CATALOGUE, download
 from tests.openml import OpenML
 
 PUBLIC = [name for name, source in CATALOGUE.items() if source.openml is not None]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole import kernels
-from keyhole.kernels.core import LARGE, TOGETHER
+from keyhole.core import kernels
+from keyhole.core.kernels.core import LARGE, TOGETHER
 
 # As in kernels.core, where they are numbers of C.
 CANCELLATION, EPSILON = 1e-6, 2.0**-52

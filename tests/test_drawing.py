@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.kernels.drawing import product
+from keyhole.core.kernels.drawing import multiply_rows
 
 
 def multiplied(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     out = np.full((len(rows), matrix.shape[1]), np.nan)
-    product(rows, matrix, out)
+    multiply_rows(rows, matrix, out)
     return out
 
 
@@ -57,7 +57,7 @@ def test_rewards_are_values_and_what_is_unseen_and_noise(n_arms: int, shared_con
         reward_scale=0.5,
         shared_context=shared_context,
     )
-    made, source = world.rounds(70, 4), kh.Streams(4)
+    made, source = world.sample(70, 4), kh.Streams(4)
     values = np.einsum("tnd,nd->tn", np.broadcast_to(made.observations, (70, n_arms, 3)), world.eta)
     np.testing.assert_allclose(made.values, values, atol=1e-12)
     assert made.latent is not None
@@ -69,6 +69,6 @@ def test_rewards_are_values_and_what_is_unseen_and_noise(n_arms: int, shared_con
 
 def test_a_world_that_has_drawn_is_copied_and_pickled() -> None:
     world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=5, seed=1)
-    expected = world.rounds(10, 2).rewards
+    expected = world.sample(10, 2).rewards
     for other in (pickle.loads(pickle.dumps(world)), copy.deepcopy(world)):
-        np.testing.assert_array_equal(other.rounds(10, 2).rewards, expected)
+        np.testing.assert_array_equal(other.sample(10, 2).rewards, expected)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.bandit.features import LOOKS, PREDICTED, REWARDS
-from keyhole.bandit.units import SETTLED
+from keyhole.core.observers.features import LOOKS, PREDICTED, REWARDS
+from keyhole.core.observers.units import MIN_SEEN
+from tests.bandits import bandit_of
 
 
 def made(dim: int = 4, arms: int = 3, **options: Any) -> kh.Bandit:
-    return kh.Bandit(kh.ThompsonSampling(), arms=arms, dim=dim, seed=7, **options)
+    return bandit_of(kh.ThompsonSampling(), arms=arms, dim=dim, seed=7, **options)
 
 
 @pytest.mark.parametrize("standardize", [False, True])
@@ -40,7 +41,7 @@ def test_effects_of_what_is_not_known() -> None:
     bandit = made(standardize=True, intercept=True)
     assert np.isinf(bandit.effects[0].error).all()
     rng = np.random.default_rng(1)
-    bandit.observe(np.column_stack([rng.standard_normal((SETTLED, 3)), np.zeros(SETTLED)]))
+    bandit.observe(np.column_stack([rng.standard_normal((MIN_SEEN, 3)), np.zeros(MIN_SEEN)]))
     for k in range(2 * REWARDS):  # all of one arm, and the last feature is always 0
         y = np.append(rng.standard_normal(3), 0.0)
         bandit.learn(kh.Decision(arm=1, observation=y), 6.0 + k % 2)

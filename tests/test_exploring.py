@@ -52,7 +52,7 @@ def test_the_ellipsoid_covers() -> None:
     c_eta = float(np.linalg.norm(world.eta, axis=1).max())
     policy, misses = kh.OFUL(r=world.noise_scale, c_eta=c_eta, delta=0.1), 0
     for seed in range(60):
-        rounds, posterior = world.rounds(150, seed), kh.Posterior(n_parameters=2, dim=3)
+        rounds, posterior = world.sample(150, seed), kh.Posterior(n_parameters=2, dim=3)
         missed = False
         for t in range(150):
             arm = t % 2
@@ -67,7 +67,7 @@ def test_the_ellipsoid_covers() -> None:
 
 def test_oful_loses_no_arm() -> None:
     """Greedy's worst case in a crowd of arms is worse than optimism's."""
-    worst = run(kh.OFUL(r="told"), kh.Greedy()).regret.isel(time=-1).max("replication")
+    worst = run(kh.OFUL(r="oracle"), kh.Greedy()).regret.isel(time=-1).max("replication")
     assert float(worst[0]) < float(worst[1])
 
 
@@ -86,7 +86,7 @@ def test_a_patient_one_is_greedy_and_a_strict_one_thompson_sampling() -> None:
     for _ in range(50):
         posterior.learn(0, np.array([1.0, 2.0]), 1.0)
         assert posterior.explorations(strict.rule)[1].tolist() == [1.5, 1.5]
-    assert kh.GreedyFirst(lambda_0=0.2, v="told").told(2.5).v == 2.5
+    assert kh.GreedyFirst(lambda_0=0.2, v="oracle").resolve(2.5).v == 2.5
 
 
 def test_it_explores_when_an_arm_starves() -> None:
@@ -137,13 +137,13 @@ def test_by_default_it_waits_until_data_can_be_diverse() -> None:
 
 
 def test_greedy_first_is_greedy_where_that_is_enough_and_no_worse_where_it_is_not() -> None:
-    first = kh.GreedyFirst(lambda_0=0.1, v="told")
+    first = kh.GreedyFirst(lambda_0=0.1, v="oracle")
     worst = run(first, kh.Greedy()).regret.isel(time=-1).max("replication")
     assert float(worst[0]) < float(worst[1])
     shared = kh.RandomLinearWorld(n_arms=5, context_dim=4, observation_dim=4, shared_parameter=True)
     alike = run(
-        kh.GreedyFirst(lambda_0=0.1, v="told", parameters="shared", patience=50),
-        kh.Greedy(parameters="shared"),
+        kh.GreedyFirst(lambda_0=0.1, v="oracle", sharing="shared", patience=50),
+        kh.Greedy(sharing="shared"),
         world=shared,
         horizon=1000,
     )
@@ -157,7 +157,7 @@ def test_greedy_first_is_greedy_where_that_is_enough_and_no_worse_where_it_is_no
     ("kind", "settings", "message"),
     [
         (kh.OFUL, {"r": -1.0}, "r must be"),
-        (kh.OFUL, {"r": "learned"}, "a number or 'told'"),
+        (kh.OFUL, {"r": "learned"}, "a number or 'oracle'"),
         (kh.OFUL, {"c_eta": np.nan}, "c_eta"),
         (kh.OFUL, {"delta": 0.0}, "delta must be above 0"),
         (kh.OFUL, {"delta": 1.5}, "delta"),
@@ -172,6 +172,6 @@ def test_nonsense(kind: Any, settings: dict[str, Any], message: str) -> None:
 
 
 def test_what_is_told_in_a_simulation_is_not_for_online_use() -> None:
-    for policy in (kh.OFUL(r="told"), kh.GreedyFirst(v="told")):
+    for policy in (kh.OFUL(r="oracle"), kh.GreedyFirst(v="oracle")):
         with pytest.raises(kh.InvalidValue, match="for simulations"):
             kh.Bandit(policy, arms=2, dim=2, seed=1)

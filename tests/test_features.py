@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.bandit.features import REWARDS
-from keyhole.bandit.units import SETTLED, Units, robust_unit
-from keyhole.moments import Moments
+from keyhole.core.observers.features import REWARDS
+from keyhole.core.observers.moments import Moments
+from keyhole.core.observers.units import MIN_SEEN, Units, robust_unit
+from tests.bandits import bandit_of
 
 RNG = np.random.default_rng(1)
 MIX = RNG.standard_normal((4, 4))
@@ -32,7 +33,7 @@ def with_gaps(y: np.ndarray, share: float, seed: int = 3) -> np.ndarray:
 
 
 def made(**options: Any) -> kh.Bandit:
-    return kh.Bandit(kh.ThompsonSampling(v=1.0), arms=3, dim=4, seed=8, **options)
+    return bandit_of(kh.ThompsonSampling(v=1.0), arms=3, dim=4, seed=8, **options)
 
 
 def play(bandit: kh.Bandit, ys: np.ndarray, scale: Any = 1.0) -> list[Any]:
@@ -178,7 +179,7 @@ def test_features_far_from_zero_lose_no_digits(offset: float) -> None:
     rng = np.random.default_rng(0)
     z = rng.standard_normal((2000, 2))
     z[:, 1] = z[:, 0] + 0.1 * z[:, 1]
-    bandit = kh.Bandit(kh.ThompsonSampling(), arms=2, dim=2, seed=1, **ALL)
+    bandit = bandit_of(kh.ThompsonSampling(), arms=2, dim=2, seed=1, **ALL)
     bandit.observe(z + offset)
     filled = bandit.choose([offset + 1.0, np.nan]).observation[1] - offset
     assert filled == pytest.approx(1.0, abs=0.02)
@@ -237,8 +238,8 @@ def test_without_the_option_a_gap_is_an_error() -> None:
         made(missing="predict").choose([np.inf, 1.0, 2.0, 3.0])
     with pytest.raises(kh.InvalidValue, match="real numbers"):
         made(missing="predict").choose(["a", "b", "c", "d"])
-    with pytest.raises(kh.InvalidValue, match="missing must be 'predict' or None"):
-        made(missing="zero")
+    with pytest.raises(kh.InvalidValue, match="missing must be one of 'predict'"):
+        made(missing="guess")
 
 
 # -- units and the constant ------------------------------------------------------------------------
@@ -272,7 +273,7 @@ def test_the_posterior_is_the_sum_of_settled_rows() -> None:
         decision = bandit.choose(y)
         bandit.learn(decision, float(reward))
         rows.append((int(decision.arm), y, reward))
-    units = Units(*np.array([robust_unit(column) for column in ys[:SETTLED].T]).T)
+    units = Units(*np.array([robust_unit(column) for column in ys[:MIN_SEEN].T]).T)
     for arm in range(3):
         own = np.array([(y - units.middle) / units.scale for k, y, _ in rows if k == arm])
         x = np.column_stack([np.ones(len(own)), own])
@@ -289,14 +290,14 @@ def test_before_units_are_known_arms_are_picked_uniformly() -> None:
     bandit.learn(decision, 1.0)
     assert (bandit.counts[decision.arm], bandit.waiting[decision.arm]) == (0, 1)
     assert repr(bandit).endswith("0 rewards learned, 1 waiting)")
-    bandit.observe(observations(SETTLED))
+    bandit.observe(observations(MIN_SEEN))
     assert bandit.posterior.count.sum() == 1
     assert bandit.choose(observations(1, seed=8)[0]).probability != pytest.approx(1 / 3, abs=1e-9)
 
 
 def test_a_constant_is_learned() -> None:
     """Rewards that depend on the arm alone: without a constant zero contexts tell nothing."""
-    bandit = kh.Bandit(kh.ThompsonSampling(), arms=3, dim=2, seed=1, intercept=True)
+    bandit = bandit_of(kh.ThompsonSampling(), arms=3, dim=2, seed=1, intercept=True)
     rng = np.random.default_rng(2)
     for _ in range(300):
         decision = bandit.choose([0.0, 0.0])
@@ -327,7 +328,7 @@ def test_a_feature_that_comes_late_has_its_own_unit() -> None:
 
 def test_a_late_reward_at_an_entry_never_seen_then_teaches_nothing_of_it() -> None:
     """A feature near 1000 that was missing at the decision is not taken for 0 by its units."""
-    bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=1, dim=2, seed=1, **ALL)
+    bandit = bandit_of(kh.ThompsonSampling(v=1.0), arms=1, dim=2, seed=1, **ALL)
     early = bandit.choose([1.0, np.nan])
     rng = np.random.default_rng(1)
     bandit.observe(np.column_stack([rng.standard_normal(100), 1000.0 + rng.standard_normal(100)]))
@@ -337,7 +338,7 @@ def test_a_late_reward_at_an_entry_never_seen_then_teaches_nothing_of_it() -> No
 
 
 def test_rewards_that_waited_are_told_of_features_with_a_few_gaps() -> None:
-    bandit, ys = made(**ALL), observations(SETTLED)
+    bandit, ys = made(**ALL), observations(MIN_SEEN)
     ys[3, 1] = np.nan
     learned(bandit, np.where(np.isnan(ys), 0.0, ys))
     fresh = made(**ALL)
@@ -352,7 +353,7 @@ def test_rewards_that_waited_are_told_of_features_with_a_few_gaps() -> None:
 def test_probabilities_are_those_of_the_next_choice() -> None:
     """Also around the observation that settles the units."""
     bandit = made(standardize=True, intercept=True)
-    for t, y in enumerate(observations(SETTLED + 5)):
+    for t, y in enumerate(observations(MIN_SEEN + 5)):
         chances = bandit.choice_probabilities(y)
         decision = bandit.choose(y)
         assert decision.probability == pytest.approx(chances[decision.arm])
@@ -427,7 +428,7 @@ def test_merged_bandits_know_what_both_learned(one: int, two: int) -> None:
     np.testing.assert_allclose(first._features.moments.mean, both.mean(axis=0))
     assert sum(first.counts.values()) + sum(first.waiting.values()) == one + two
     if units is None:
-        assert one + two < SETTLED
+        assert one + two < MIN_SEEN
         return
     arms = np.concatenate([np.arange(one) % 3, np.arange(two) % 3])
     rewards = np.concatenate([np.arange(one) % 7, np.arange(two) % 7]) - first._features.zero
@@ -486,16 +487,16 @@ def test_merging_takes_over_units_that_only_the_other_knows() -> None:
 
 
 def test_bandits_that_treat_features_differently_are_not_merged() -> None:
-    with pytest.raises(kh.InvalidValue, match="treat features alike"):
+    with pytest.raises(kh.InvalidValue, match="same learner and dim"):
         made(intercept=True).merge(made())
 
 
 def test_a_shared_parameter_keeps_what_waits_when_arms_go() -> None:
-    policy = kh.ThompsonSampling(v=1.0, parameters="shared")
-    bandit = kh.Bandit(policy, arms=3, dim=4, seed=7, standardize=True)
+    policy = kh.ThompsonSampling(v=1.0, sharing="shared")
+    bandit = bandit_of(policy, arms=3, dim=4, seed=7, standardize=True)
     learned(bandit, observations(9))
     bandit.remove_arms([1])
-    bandit.observe(observations(SETTLED))
+    bandit.observe(observations(MIN_SEEN))
     assert bandit.posterior.count.tolist() == [9]
 
 
@@ -504,7 +505,7 @@ def test_removed_arms_take_their_waiting_rewards_along() -> None:
     learned(bandit, observations(9))
     bandit.remove_arms([1])
     assert bandit.waiting == {0: 3, 2: 3}
-    bandit.observe(observations(SETTLED))
+    bandit.observe(observations(MIN_SEEN))
     assert bandit.posterior.count.tolist() == [3, 3]
 
 
@@ -530,7 +531,7 @@ def test_a_number_added_to_all_rewards_changes_no_decision(standardize: bool) ->
     arms, scores, near = played(0.0, intercept=True, standardize=standardize)
     others, moved, far = played(1e4, intercept=True, standardize=standardize)
     assert arms == others
-    uniform = SETTLED if standardize else REWARDS
+    uniform = MIN_SEEN if standardize else REWARDS
     np.testing.assert_allclose(np.array(moved[uniform:]) - scores[uniform:], 1e4, atol=1e-5)
     for arm in near.arms:
         one, other = near.effects[arm], far.effects[arm]
@@ -557,11 +558,11 @@ def test_rewards_from_another_zero() -> None:
     """The sums of r + 3 follow from those of r where the first entry of y is 1."""
     rng = np.random.default_rng(4)
     y = np.column_stack([np.ones(40), rng.standard_normal((40, 2))])
-    rewards, owner = rng.standard_normal(40), rng.integers(0, 2, 40)
+    rewards, parameter_of = rng.standard_normal(40), rng.integers(0, 2, 40)
     moved, expected = (kh.Posterior(n_parameters=2, dim=3, prior_precision=2.0) for _ in range(2))
-    moved.learn_many(owner, y, rewards)
+    moved.learn_many(parameter_of, y, rewards)
     moved.move_rewards(3.0)
-    expected.learn_many(owner, y, rewards + 3.0)
+    expected.learn_many(parameter_of, y, rewards + 3.0)
     for name, array in expected.state._asdict().items():
         np.testing.assert_allclose(getattr(moved.state, name), array, rtol=1e-9, atol=1e-9)
 
@@ -607,119 +608,3 @@ def test_the_zero_is_in_the_file(tmp_path: Path) -> None:
         np.savez(tmp_path / "bad.npz", **arrays)
         with pytest.raises(kh.FileError):
             kh.Bandit.load(tmp_path / "bad.npz")
-
-
-# -- worlds with gaps ------------------------------------------------------------------------------
-
-WORLD = kh.LinearWorld.random(n_arms=3, context_dim=2, observation_dim=4, seed=1)
-
-
-def test_a_world_fills_gaps_as_a_bandit_does() -> None:
-    whole = WORLD.rounds(50, 5).observations
-    missing = kh.MissingWorld(WORLD, share=0.3)
-    filled = missing.rounds(50, 5).observations
-    hidden = kh.Streams(5)["missing"].random(whole.shape) < 0.3
-    assert (filled[~hidden] == whole[~hidden]).all()
-    bandit = made(missing="predict")
-    for t in range(50):
-        bandit.choose(np.where(hidden[t], np.nan, whole[t]))
-    again = Moments.empty(4)
-    again.add(np.where(hidden, np.nan, whole).reshape(-1, 4))
-    for mine, expected in zip(bandit._features.moments, again, strict=True):
-        np.testing.assert_allclose(mine, expected, atol=1e-12)
-    last = np.where(hidden[49], np.nan, whole[49])
-    before = Moments.empty(4)
-    before.add(np.where(hidden, np.nan, whole)[:49].reshape(-1, 4))
-    before.fill(last)
-    np.testing.assert_allclose(filled[49], last, atol=1e-12)
-
-
-@pytest.mark.parametrize("fill", ["predict", "mean", "zero", "drop"])
-def test_worlds_with_gaps_in_pieces(fill: Any) -> None:
-    """Blocks of any size give the same rounds, and values are those of whole observations."""
-    world = kh.MissingWorld(WORLD, share=0.3, fill=fill)
-    at_once = world.rounds(40, 5)
-    source = kh.Streams(5)
-    parts = [world.rounds(n, source).observations for n in (1, 15, 24)]
-    np.testing.assert_allclose(at_once.observations, np.concatenate(parts), atol=1e-12)
-    np.testing.assert_allclose(at_once.values, WORLD.rounds(40, 5).values)
-    assert np.isfinite(at_once.observations).all()
-
-
-def test_the_other_fillings() -> None:
-    whole = WORLD.rounds(30, 5).observations
-    hidden = kh.Streams(5)["missing"].random(whole.shape) < 0.3
-    seen = np.where(hidden, np.nan, whole)
-    mean = kh.MissingWorld(WORLD, share=0.3, fill="mean").rounds(30, 5).observations
-    expected = np.nanmean(seen[:20].reshape(-1, 4), axis=0)
-    np.testing.assert_allclose(mean[20], np.where(hidden[20], expected, whole[20]))
-    zero = kh.MissingWorld(WORLD, share=0.3, fill="zero").rounds(30, 5).observations
-    assert (zero == np.where(hidden, 0.0, whole)).all()
-    drop = kh.MissingWorld(WORLD, share=0.3, fill="drop").rounds(30, 5).observations
-    assert (drop == np.where(hidden.any(axis=2, keepdims=True), 0.0, whole)).all()
-    assert len(kh.MissingWorld(WORLD, share=0.3, fill="mean").rounds(0, 5)) == 0
-    none = kh.MissingWorld(WORLD, share=0.0).rounds(30, 5).observations
-    assert (none == whole).all()
-
-
-def test_gaps_cost_regret_and_prediction_saves_most_of_it() -> None:
-    whole = kh.LinearWorld.random(n_arms=5, context_dim=3, observation_dim=9, seed=1)
-
-    def regret(world: kh.World) -> np.ndarray:
-        runs = kh.simulate(world, kh.ThompsonSampling(), horizon=800, replications=12, seed=1)
-        last: np.ndarray = runs.regret.isel(time=-1, policy=0).values
-        return last
-
-    none = regret(whole)
-    predicted, zero = (
-        regret(kh.MissingWorld(whole, share=0.3, fill=fill)) for fill in ("predict", "zero")
-    )
-    assert none.mean() < predicted.mean()
-    saved = zero - predicted
-    assert saved.mean() > 4 * saved.std(ddof=1) / np.sqrt(12)
-
-
-@pytest.mark.parametrize("fill", ["predict", "mean", "zero", "drop"])
-def test_worlds_whose_entries_are_not_about_zero(fill: Any) -> None:
-    """The constant undoes the centre: whole observations are worth what they were."""
-    moved = kh.MissingWorld(WORLD, share=0.3, fill=fill, centre=7.0)
-    rounds, whole = moved.rounds(40, 5), WORLD.rounds(40, 5)
-    hidden = kh.Streams(5)["missing"].random(whole.observations.shape) < 0.3
-    seen = ~hidden.any(axis=2)
-    worth = np.einsum("tnd,nd->tn", rounds.observations, moved.eta)
-    np.testing.assert_allclose(worth[seen], whole.values[seen], atol=1e-12)
-    assert rounds.observations.shape[2] == moved.dim == moved.eta.shape[1] == 5
-    if fill == "drop":
-        assert not rounds.observations[~seen].any()
-    else:
-        assert (rounds.observations[:, :, 0] == 1.0).all()
-    still = kh.MissingWorld(WORLD, share=0.3, fill=fill).rounds(40, 5).observations
-    if fill in ("predict", "mean"):  # wherever zero is, but for the first few
-        np.testing.assert_allclose(rounds.observations[5:, :, 1:], still[5:] + 7.0, atol=1e-9)
-
-
-def test_a_recipe_of_worlds_with_gaps() -> None:
-    recipe = kh.RandomLinearWorld(n_arms=3, context_dim=2, observation_dim=4)
-    gaps = kh.RandomMissingWorld(recipe, share=0.3, fill="zero")
-    runs = kh.simulate(gaps, kh.ThompsonSampling(), horizon=50, replications=4, seed=1)
-    assert dict(runs.sizes)["arm"] == gaps.n_arms == 3
-    shown = gaps.describe()
-    assert shown["kind"] == "RandomMissingWorld of RandomLinearWorld"
-    assert shown["missing_share"] == 0.3
-    assert gaps.draw(1).dim == gaps.dim == 4
-    with pytest.raises(kh.InvalidValue, match=r"worlds are drawn from.*got LinearWorld"):
-        kh.RandomMissingWorld(WORLD, share=0.1)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"world": "w"}, "must be a World"),
-        ({"share": 1.5}, "share must be at least 0 and at most 1"),
-        ({"fill": "guess"}, "fill must be one of predict, mean, zero, drop"),
-        ({"centre": np.inf}, "centre must be"),
-    ],
-)
-def test_nonsense(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(kh.InvalidValue, match=message):
-        kh.MissingWorld(**{"world": WORLD, "share": 0.1, **settings})

@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 import keyhole as kh
-from keyhole import studies
 from keyhole.errors import FileUnusable
-from keyhole.simulation import run as module
-from keyhole.simulation.blas import one_blas_thread
-from keyhole.simulation.plan import Plan
-from keyhole.simulation.replication import replicate
-from keyhole.studies import running
+from keyhole.lab import studies
+from keyhole.lab.simulation import run as module
+from keyhole.lab.simulation.plan import Plan
+from keyhole.lab.simulation.replication import replicate
+from keyhole.lab.studies import running
 from tests.worlds import patients
 
 RECIPE = kh.RandomLinearWorld(n_arms=4, context_dim=3, observation_dim=5)
-POLICIES = {"thompson": kh.ThompsonSampling(v="told"), "greedy": kh.Greedy()}
+POLICIES = {"thompson": kh.ThompsonSampling(v="oracle"), "greedy": kh.Greedy()}
 
 
 def run(**settings: Any) -> xr.Dataset:
@@ -48,9 +47,9 @@ def test_resuming_does_only_what_is_missing(
     (tmp_path / "kept" / "replication-000001.npz").unlink()
     done = []
 
-    def watched(plan: Any, number: int, tick: Any = None) -> Any:
+    def watched(plan: Any, number: int, *others: Any) -> Any:
         done.append(number)
-        return replicate(plan, number, tick)
+        return replicate(plan, number, *others)
 
     monkeypatch.setattr(module, "replicate", watched)
     assert run(resume=tmp_path / "kept").identical(expected)
@@ -215,11 +214,11 @@ def test_what_was_finished_survives_a_failure(
     """An error in one replication ends the simulation, and is not swallowed."""
     begun = []
 
-    def fails(plan: Any, number: int, tick: Any = None) -> Any:
+    def fails(plan: Any, number: int, *others: Any) -> Any:
         begun.append(number)
         if number == 4:
             raise ZeroDivisionError("the fifth one fails")
-        return replicate(plan, number, tick)
+        return replicate(plan, number, *others)
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "replicate", fails)
@@ -236,10 +235,10 @@ def test_what_was_finished_survives_a_failure(
 def test_an_interrupt_carries_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run()
 
-    def interrupted(plan: Any, number: int, tick: Any = None) -> Any:
+    def interrupted(plan: Any, number: int, *others: Any) -> Any:
         if number == 2:
             raise KeyboardInterrupt
-        return replicate(plan, number, tick)
+        return replicate(plan, number, *others)
 
     monkeypatch.setattr(module, "replicate", interrupted)
     with pytest.raises(kh.SimulationInterrupted) as caught:
@@ -257,7 +256,7 @@ LONG = """
 import sys, time
 import keyhole as kh
 recipe = kh.RandomLinearWorld(n_arms=4, context_dim=3, observation_dim=5)
-policies = {"thompson": kh.ThompsonSampling(v="told"), "greedy": kh.Greedy()}
+policies = {"thompson": kh.ThompsonSampling(v="oracle"), "greedy": kh.Greedy()}
 try:
     kh.simulate(recipe, policies, horizon=60_000, replications=200, seed=5, resume=sys.argv[1])
 except kh.SimulationInterrupted as stopped:
@@ -418,7 +417,8 @@ TEN_MILLION = """
 import re
 import keyhole as kh
 world = kh.LinearWorld.random(n_arms=2, context_dim=2, observation_dim=2, seed=1)
-runs = kh.simulate(world, kh.ThompsonSampling(v="told"), horizon=10_000_000, replications=1, seed=1)
+policy = kh.ThompsonSampling(v="oracle")
+runs = kh.simulate(world, policy, horizon=10_000_000, replications=1, seed=1)
 assert int(runs.pulls.isel(time=-1).sum()) == 10_000_000
 print(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
 """
@@ -446,26 +446,20 @@ def test_nothing_is_shown_without_a_terminal(capfd: pytest.CaptureFixture[str]) 
     assert "simulating 2 x 100 rounds" in capfd.readouterr().err
 
 
-def blas_threads() -> set[int]:
-    """NumPy's, which makes the rounds; SciPy brings one of its own, whenever it is imported."""
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return {pool["num_threads"] for pool in pools if "numpy" in pool["filepath"]}
-
-
-def test_blas_has_one_thread_while_replications_are_at_work() -> None:
-    """Also where two simulations overlap; and its own number again afterwards."""
-    with threadpool_limits(limits=2, user_api="blas"):
-        assert blas_threads() == {2}
-        with one_blas_thread():
-            with one_blas_thread():
-                assert blas_threads() == {1}
-            assert blas_threads() == {1}
-        assert blas_threads() == {2}
-        seen: list[set[int]] = []
-        plan = Plan.of(RECIPE, kh.Greedy(), 100, 1, None)
-        replicate(plan, 0, tick=lambda _: seen.append(blas_threads()))
-        assert seen == [{1}]
-        assert blas_threads() == {2}
+def test_results_do_not_depend_on_the_threads_of_blas() -> None:
+    """Also where contexts are not normal, and rounds are products of rows and matrices."""
+    recipe = kh.RandomLinearWorld(
+        n_arms=6,
+        context_dim=40,
+        observation_dim=30,
+        shared_context=True,
+        sensing_distribution="student-t",
+    )
+    runs = []
+    for n in (1, 2):
+        with threadpool_limits(limits=n, user_api="blas"):
+            runs.append(kh.simulate(recipe, kh.Greedy(), horizon=300, replications=2, seed=1))
+    assert runs[0].identical(runs[1])
 
 
 def test_an_interrupt_while_work_is_handed_out() -> None:

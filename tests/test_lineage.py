@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import keyhole as kh
+from tests.bandits import bandit_of
 
 POLICY = kh.ThompsonSampling(v=1.0)
 
 
 def fresh(**options: Any) -> kh.Bandit:
-    return kh.Bandit(POLICY, arms=["A", "B"], dim=2, seed=1, **options)
+    return bandit_of(POLICY, arms=["A", "B"], dim=2, seed=1, **options)
 
 
 def worked(bandit: kh.Bandit, n: int, seed: int) -> None:
@@ -115,8 +116,8 @@ def test_an_arm_removed_and_added_again_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["observe", "nothing"])
 def test_shared_parameters_lose_no_reward_with_an_arm(tmp_path: Path, first: str) -> None:
-    policy = kh.ThompsonSampling(v=1.0, parameters="shared")
-    bandit = kh.Bandit(policy, arms=["A", "B"], dim=1, seed=1, standardize=True)
+    policy = kh.ThompsonSampling(v=1.0, sharing="shared")
+    bandit = bandit_of(policy, arms=["A", "B"], dim=1, seed=1, standardize=True)
     rng = np.random.default_rng(1)
     for _ in range(10):
         bandit.learn(bandit.choose(rng.standard_normal(1)), 1.0)
@@ -145,7 +146,7 @@ def test_the_loop_of_servers_with_every_option(
     """Across units that are settled, rewards that wait and predictions that are made again."""
     rng = np.random.default_rng(rounds)
     common = tmp_path / "common.npz"
-    kh.Bandit(POLICY, arms=["A", "B", "C"], dim=2, seed=1, **options).save(common)
+    bandit_of(POLICY, arms=["A", "B", "C"], dim=2, seed=1, **options).save(common)
     servers = {name: kh.Bandit.load(common, seed=k) for k, name in enumerate(("east", "west"))}
     for _ in range(4):
         for name, server in servers.items():

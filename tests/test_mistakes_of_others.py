@@ -36,7 +36,7 @@ def test_the_draw_has_the_covariance_and_not_the_precision() -> None:
 def test_arms_draw_normals_of_their_own(parameters: Any) -> None:
     """Also after the arms were taught together: two alike arms win half the time each, and the
     larger of two independent standard normals has mean 1/sqrt(pi), that of two copies 0."""
-    policy = kh.ThompsonSampling(v=1.0, parameters=parameters)
+    policy = kh.ThompsonSampling(v=1.0, sharing=parameters)
     bandit = kh.Bandit(policy, arms=2, dim=1, seed=1)
     bandit.learn_many([kh.Decision(arm=i, observation=[1.0]) for i in (0, 1)], [0.0, 0.0])
     n, width = 20_000, np.sqrt(bandit.posterior.covariance[0, 0, 0])

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import keyhole as kh
-from keyhole.kernels import normals
+from keyhole.core.kernels import normals
 
 N = 4_000_000
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.kernels.recent import REMEMBERED, RecentIds
+from keyhole.core.kernels.recent import REMEMBERED, RecentIds
+from tests.bandits import bandit_of
 
 Y = np.array([0.5, -1.0])
 
 
 def made(**options: Any) -> kh.Bandit:
-    return kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A", "B"], dim=2, seed=1, **options)
+    return bandit_of(kh.ThompsonSampling(v=1.0), arms=["A", "B"], dim=2, seed=1, **options)
 
 
 def through_json(decision: kh.Decision) -> kh.Decision:

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 import keyhole as kh
 from keyhole.cli import app
-from keyhole.datasets import TABLES, wheels
-from keyhole.datasets.unpickling import read_pickled_frame
+from keyhole.lab.datasets import TABLES, wheels
+from keyhole.lab.datasets.unpickling import read_pickled_frame
 
 # A row number, a number that is missing once, and a text.
 CSV = b'"","age","arm"\n"1",48,2\n"2",NA,3\n"3",61,0\n'
@@ -391,7 +391,7 @@ def test_names_and_what_they_are() -> None:
     with pytest.raises(kh.InvalidValue, match=r"no table 'warfarn'.*Did you mean warfarin\?"):
         kh.datasets.table("warfarn")
     with pytest.raises(
-        kh.InvalidValue, match=r"no one label: keyhole.datasets.table\('warfarin'\)"
+        kh.InvalidValue, match=r"no one label: keyhole.lab.datasets.table\('warfarin'\)"
     ):
         kh.datasets.load("warfarin")
     wrong = replace(TABLES["actg175"], sha256=sha256(CSV).hexdigest(), shape=(3, 9))

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import keyhole as kh
 from keyhole.cli import app
-from keyhole.datasets import CATALOGUE
-from keyhole.studies import STUDIES, Settings
+from keyhole.lab.datasets import CATALOGUE
+from keyhole.lab.studies import STUDIES, Settings
 from tests.growths import real, with_mean
 from tests.openml import OpenML
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
+from tests.bandits import bandit_of
 from tests.policies import every_policy
 
 every = pytest.mark.parametrize("policy", every_policy(), ids=str)
@@ -16,7 +17,7 @@ every = pytest.mark.parametrize("policy", every_policy(), ids=str)
 
 def taught(policy: kh.Policy, *, rounds: int = 60, seed: int = 1, **settings: Any) -> kh.Bandit:
     """A bandit that has seen some rounds."""
-    bandit = kh.Bandit(policy, arms=["A", "B", "C"], dim=3, seed=seed, **settings)
+    bandit = bandit_of(policy, arms=["A", "B", "C"], dim=3, seed=seed, **settings)
     rng = np.random.default_rng(4)
     for _ in range(rounds):
         decision = bandit.choose(rng.standard_normal((3, 3)))
@@ -137,11 +138,11 @@ def test_only_the_first_setting_goes_by_position() -> None:
         (kh.LinUCB, {"alpha": -0.1}),
         (kh.EpsilonGreedy, {"epsilon": 1.1}),
         (kh.EpsilonGreedy, {"epsilon": -0.1}),
-        (kh.Greedy, {"parameters": "per arm"}),
-        (kh.Greedy, {"parameters": np.array(["per-arm", "shared"])}),
-        (kh.Greedy, {"parameters": np.array("per-arm")}),
-        (kh.Greedy, {"parameters": ["shared"]}),
-        (kh.Greedy, {"parameters": 10**5000}),
+        (kh.Greedy, {"sharing": "per arm"}),
+        (kh.Greedy, {"sharing": np.array(["per-arm", "shared"])}),
+        (kh.Greedy, {"sharing": np.array("per-arm")}),
+        (kh.Greedy, {"sharing": ["shared"]}),
+        (kh.Greedy, {"sharing": 10**5000}),
         (kh.ThompsonSampling, {"v": 10**5000}),
         (kh.ThompsonSampling, {"v": np.array("learned")}),
         (kh.OFUL, {"r": np.timedelta64(1, "s")}),

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 import keyhole as kh
-from keyhole import kernels
+from keyhole.core import kernels
 
 EPS = float(np.finfo(np.float64).eps)
 # As in kernels.core, where it is a number of C.
@@ -30,8 +30,8 @@ def learned(
 
 def learn_each(posterior: kh.Posterior, y: Array, rewards: Array) -> None:
     """Take a step for each reward of the first parameter, however many there are."""
-    owner, never = np.zeros(len(y), np.int64), np.zeros(posterior.n_parameters, np.bool_)
-    posterior.core.learn(owner, y, rewards, never)
+    parameter_of, never = np.zeros(len(y), np.int64), np.zeros(posterior.n_parameters, np.bool_)
+    posterior.core.learn(parameter_of, y, rewards, never)
 
 
 def assert_same(a: kh.Posterior, b: kh.Posterior, *, digits: float = 1e-9) -> None:
@@ -123,12 +123,12 @@ def test_order_batches_and_merging_do_not_matter(
 def test_a_batch_goes_to_the_right_parameters() -> None:
     """Some parameters get more rewards than dimensions (products), some fewer (steps)."""
     rng = np.random.default_rng(0)
-    owner = np.array([0] * 7 + [2] * 2 + [1] * 4 + [0] * 3)
+    parameter_of = np.array([0] * 7 + [2] * 2 + [1] * 4 + [0] * 3)
     y, rewards = rng.standard_normal((16, 4)), rng.standard_normal(16)
     batch = kh.Posterior(n_parameters=4, dim=4)
     single = kh.Posterior(n_parameters=4, dim=4)
-    batch.learn_many(owner, y, rewards)
-    for i, row, reward in zip(owner, y, rewards, strict=True):
+    batch.learn_many(parameter_of, y, rewards)
+    for i, row, reward in zip(parameter_of, y, rewards, strict=True):
         single.learn(int(i), row, reward)
     assert_same(batch, single)
     assert batch.count.tolist() == [10, 4, 2, 0]
@@ -455,7 +455,7 @@ def test_nonsense_settings(arguments: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "y", "rewards"),
+    ("parameter_of", "y", "rewards"),
     [
         ([0], [[1.0, np.nan]], [1.0]),
         ([0], [[1.0, np.inf]], [1.0]),
@@ -469,12 +469,12 @@ def test_nonsense_settings(arguments: dict[str, Any], message: str) -> None:
         ([0, 1], [[1.0, 1.0], [1.0, np.nan]], [1.0, 1.0]),
     ],
 )
-def test_bad_data_changes_nothing(owner: Any, y: Any, rewards: Any) -> None:
+def test_bad_data_changes_nothing(parameter_of: Any, y: Any, rewards: Any) -> None:
     posterior = kh.Posterior(n_parameters=2, dim=2)
     posterior.learn(1, np.array([1.0, 2.0]), 3.0)
     before = posterior.copy()
     with pytest.raises(kh.InvalidValue):
-        posterior.learn_many(np.array(owner), np.array(y), np.array(rewards))
+        posterior.learn_many(np.array(parameter_of), np.array(y), np.array(rewards))
     for name, array in before.state._asdict().items():
         np.testing.assert_array_equal(getattr(posterior.state, name), array, err_msg=name)
 

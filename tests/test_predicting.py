@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keyhole.moments import Moments
+from keyhole.core.observers.moments import Moments
 
 
 def predicted(moments: Moments, row: np.ndarray) -> np.ndarray:

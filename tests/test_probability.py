@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from keyhole import kernels
-from keyhole.kernels import probability
+from keyhole.core import kernels
+from keyhole.core.kernels import probability
 
 REACH = 9.5
 

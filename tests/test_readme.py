@@ -104,6 +104,6 @@ def test_the_documentation_builds(tmp_path: Path) -> None:
     for name in (
         "keyhole.Bandit.observe",
         "keyhole.theory.bounds.theorem_2",
-        "keyhole.plots.regret",
+        "keyhole.lab.plots.regret",
     ):
         assert f'id="{name}"' in reference

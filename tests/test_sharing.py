@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 import keyhole as kh
+from tests.bandits import bandit_of
 
 POLICY = kh.ThompsonSampling(v=1.0)
 Y = np.array([0.5, -1.0, 2.0])
 
 
 def made(**options: Any) -> kh.Bandit:
-    bandit = kh.Bandit(POLICY, arms=["A", "B", "C"], dim=3, seed=1, **options)
+    bandit = bandit_of(POLICY, arms=["A", "B", "C"], dim=3, seed=1, **options)
     for k in range(40):
         bandit.learn(bandit.choose(Y + k % 3), float(k))
     return bandit
@@ -51,7 +52,7 @@ def _often() -> Any:
 )
 def test_eight_threads_while_arms_come_and_go(options: dict[str, Any]) -> None:
     """Every reward is counted once, and the sums and their caches stay those of all of them."""
-    bandit = kh.Bandit(POLICY, arms=["A", "B", "C"], dim=3, seed=1, **options)
+    bandit = bandit_of(POLICY, arms=["A", "B", "C"], dim=3, seed=1, **options)
     learned: list[list[Any]] = [[] for _ in range(8)]
     failures: list[BaseException] = []
     rounds = 150

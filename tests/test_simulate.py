@@ -6,24 +6,25 @@ import pickle
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import keyhole as kh
-from keyhole import kernels, seeds
-from keyhole.kernels.playing import add_regret
-from keyhole.simulation import replication
-from keyhole.simulation.plan import Plan
+from keyhole.core import Streams, child_seed, kernels, seed_sequence
+from keyhole.core.kernels.playing import add_regret
+from keyhole.lab.simulation import replication
+from keyhole.lab.simulation.plan import Plan
+from keyhole.lab.simulation.runs import SUMS, CompiledRun
 from tests.policies import every_policy
 from tests.textbook import Textbook
 from tests.worlds import WORLDS, linear
 
 WORLD = linear(dim=3)
 RECIPE = kh.RandomLinearWorld(n_arms=4, context_dim=3, observation_dim=5)
-TS = kh.ThompsonSampling(v="told")
+TS = kh.ThompsonSampling(v="oracle")
 
 
 def run(world: Any = WORLD, policies: Any = TS, **settings: Any) -> xr.Dataset:
@@ -41,8 +42,8 @@ def test_it_is_the_textbook_on_the_same_rounds(policy: kh.Policy, shared_context
     world, horizon = linear(shared_context=shared_context), 400
     runs = run(world, policy, horizon=horizon, replications=1, checkpoints=range(1, horizon + 1))
 
-    source = seeds.Streams(seeds.child(seeds.root(5), 0))
-    rounds = world.rounds(horizon, source)
+    source = Streams(child_seed(seed_sequence(5), 0))
+    rounds = world.sample(horizon, source)
     z = source["policy"].standard_normal((horizon, 3))
     uniforms = source["coin"].random((horizon, 2))
     book, regret, latent = Textbook(policy, 3, 3), 0.0, 0.0
@@ -73,7 +74,7 @@ def test_labels_and_attributes() -> None:
     assert runs.regret.dims == runs.latent_regret.dims == ("policy", "replication", "time")
     assert runs.optimal.dims == ("policy", "replication", "time")
     assert runs.pulls.dims == runs.error.dims == ("policy", "replication", "time", "arm")
-    assert runs.policy.values.tolist() == ["ThompsonSampling(v='told')", "Greedy()"]
+    assert runs.policy.values.tolist() == ["ThompsonSampling(v='oracle')", "Greedy()"]
     assert runs.time.values[-1] == 300
     assert json.loads(runs.attrs["world"])["kind"] == "LinearWorld"
     assert json.loads(runs.attrs["policies"])["Greedy()"]["name"] == "Greedy"
@@ -118,17 +119,17 @@ def test_a_recipe_is_drawn_anew_and_a_world_is_kept() -> None:
     drawn = run(RECIPE, policy, checkpoints=[1]).error.isel(time=0, policy=0)
     kept = run(WORLD, policy, checkpoints=[1]).error.isel(time=0, policy=0)
     np.testing.assert_allclose(kept, np.tile(np.linalg.norm(WORLD.eta, axis=1), (4, 1)))
-    expected = RECIPE.draw(seeds.Streams(seeds.child(seeds.root(5), 2))).eta
+    expected = RECIPE.draw(Streams(child_seed(seed_sequence(5), 2))).eta
     np.testing.assert_allclose(drawn[2], np.linalg.norm(expected, axis=1))
     assert len(np.unique(drawn.values)) == drawn.size
 
 
 def test_v_is_told_for_each_world() -> None:
-    first = RECIPE.draw(seeds.Streams(seeds.child(seeds.root(5), 0)))
+    first = RECIPE.draw(Streams(child_seed(seed_sequence(5), 0)))
     told = run(RECIPE, {"x": TS}, replications=1)
     given = run(RECIPE, {"x": kh.ThompsonSampling(v=first.noise_scale)}, replications=1)
     assert told.drop_attrs().identical(given.drop_attrs())
-    with pytest.raises(kh.InvalidValue, match="told"):
+    with pytest.raises(kh.InvalidValue, match="oracle"):
         kh.Bandit(TS, arms=2, dim=2)
 
 
@@ -141,11 +142,11 @@ def test_decisions_depend_on_nothing_hidden(policy: kh.Policy) -> None:
 
     def pulls(rewards: np.ndarray, hidden: np.ndarray, eta: np.ndarray) -> np.ndarray:
         plan = Plan.of(linear(dim=d), policy, rounds, 1, range(1, rounds + 1))
-        player = replication.Player(policy, linear(dim=d), plan.checkpoints)
+        player = CompiledRun(kh.Learner(policy), linear(dim=d), plan.checkpoints)
         block = kernels.Block(y, rewards, z, uniforms)
         truth = kernels.Oracle(hidden, -hidden, np.empty(0, np.int64), eta)
         kernels.run_block(player.chooser, block, truth, 0, player.record)
-        noted = player.record.noted[:, len(replication.SUMS) :][:, :n]
+        noted = player.record.noted[:, len(SUMS) :][:, :n]
         arms: np.ndarray = np.diff(noted, axis=0, prepend=0.0).argmax(axis=1)
         return arms
 
@@ -331,8 +332,8 @@ class Coins(kh.World):
     def eta(self) -> np.ndarray:
         return self.rates[:, None]
 
-    def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
-        paid = seeds.streams(seed)["coins"].random((n, 2)) < self.rates
+    def rounds(self, state: Any, n: int) -> kh.Rounds:
+        paid = state["coins"].random((n, 2)) < self.rates
         values = np.tile(self.rates, (n, 1))
         block = kh.Rounds(np.ones((n, 1, 1)), paid.astype(float), values, np.full((n, 2), np.nan))
         return dataclasses.replace(block, **self.broken)
@@ -356,7 +357,7 @@ def test_a_world_of_ones_own() -> None:
         ({"rewards": np.ones((300, 3))}, "rewards"),
         ({"values": np.ones(300)}, "values"),
         ({"latent": np.ones((1, 2))}, "latent"),
-        ({"observations": np.full((300, 1, 1), np.nan)}, "finite"),
+        ({"observations": np.full((300, 1, 1), np.nan)}, "missing entries"),
         ({"rewards": np.full((300, 2), np.inf)}, "finite"),
         ({"values": np.full((300, 2), np.nan)}, "finite"),
         ({"rewards": np.ones((300, 2), dtype=complex)}, "numbers"),
@@ -385,13 +386,13 @@ class Plainly(kh.World):
         for name, value in broken.items():
             setattr(self, name, value)
 
-    def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
-        return Coins().rounds(n, seed)
+    def rounds(self, state: Any, n: int) -> kh.Rounds:
+        return Coins().rounds(state, n)
 
 
 def test_members_may_be_set_in_init() -> None:
-    made = run(Plainly(), [kh.Greedy(), kh.ThompsonSampling(v="told")]).drop_attrs()
-    expected = run(Coins(), [kh.Greedy(), kh.ThompsonSampling(v="told")]).drop_attrs()
+    made = run(Plainly(), [kh.Greedy(), kh.ThompsonSampling(v="oracle")]).drop_attrs()
+    expected = run(Coins(), [kh.Greedy(), kh.ThompsonSampling(v="oracle")]).drop_attrs()
     assert made.identical(expected)
     assert kh.MissingWorld(Plainly(), share=0.5).dim == 1
     twin = pickle.loads(pickle.dumps(Plainly()))
@@ -432,10 +433,12 @@ def test_members_that_are_wrong_are_refused(broken: dict[str, Any]) -> None:
 
 def test_labels_in_some_blocks_only_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Forgetful(Coins):
-        def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
-            made = super().rounds(n, seed)
-            first = seed.kept.setdefault("first", n) == n
-            seed.kept["first"] = 0
+        begun: ClassVar[list[int]] = []
+
+        def rounds(self, state: Any, n: int) -> kh.Rounds:
+            made = super().rounds(state, n)
+            first = not self.begun
+            self.begun.append(n)
             return dataclasses.replace(made, labels=np.zeros(n, int) if first else None)
 
     monkeypatch.setattr(replication, "BLOCK_FLOATS", 3 * 100)
@@ -445,9 +448,9 @@ def test_labels_in_some_blocks_only_are_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_labels_in_some_replications_only_are_refused() -> None:
     class Odd(Coins):
-        def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
-            known = seed.seed.spawn_key[0] % 2 == 0
-            made = super().rounds(n, seed)
+        def rounds(self, state: Any, n: int) -> kh.Rounds:
+            known = state.seed.spawn_key[0] % 2 == 0
+            made = super().rounds(state, n)
             return dataclasses.replace(made, labels=np.zeros(n, int) if known else None)
 
     with pytest.raises(kh.InvalidValue, match="labels in all replications or in none"):
@@ -455,10 +458,10 @@ def test_labels_in_some_replications_only_are_refused() -> None:
 
 
 def test_the_rounds_of_a_replication_can_be_had() -> None:
-    """Those of world.rounds(horizon, seed=SeedSequence(seed, spawn_key=(k,)))."""
+    """Those of world.sample(horizon, seed=SeedSequence(seed, spawn_key=(k,)))."""
     runs = run(WORLD, kh.Uniform(), horizon=1, replications=3)
     for k in range(3):
-        rounds = WORLD.rounds(1, seed=np.random.SeedSequence(5, spawn_key=(k,)))
+        rounds = WORLD.sample(1, seed=np.random.SeedSequence(5, spawn_key=(k,)))
         arm = int(runs.pulls.values[0, k, 0].argmax())
         regret = rounds.values[0].max() - rounds.values[0, arm]
         np.testing.assert_allclose(runs.regret.isel(policy=0, replication=k, time=0), regret)
@@ -482,8 +485,8 @@ def test_numbers_come_in_many_forms() -> None:
         def eta(self) -> Any:
             return [[0.7], [0.3]]
 
-        def rounds(self, n: int, seed: Any = None) -> kh.Rounds:
-            made = super().rounds(n, seed)
+        def rounds(self, state: Any, n: int) -> kh.Rounds:
+            made = super().rounds(state, n)
             made.values.flags.writeable = False
             return dataclasses.replace(made, rewards=made.rewards.astype(int))
 
@@ -520,8 +523,8 @@ def test_regrets_are_judged_wherever_the_best_arm_is(arms: int) -> None:
 
 def test_rounds_must_be_rounds() -> None:
     class Bare(Coins):
-        def rounds(self, n: int, seed: Any = None) -> Any:
-            return dataclasses.astuple(super().rounds(n, seed))
+        def rounds(self, state: Any, n: int) -> Any:
+            return dataclasses.astuple(super().rounds(state, n))
 
     with pytest.raises(kh.InvalidValue, match="must give Rounds, got"):
         run(Bare())
@@ -612,7 +615,7 @@ def test_bad_settings_are_refused_before_any_work(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(replication, "replicate", work)
-    monkeypatch.setattr("keyhole.simulation.run.replicate", work)
+    monkeypatch.setattr("keyhole.lab.simulation.run.replicate", work)
     with pytest.raises(kh.InvalidValue, match=message):
         run(**settings)
     assert list(tmp_path.iterdir()) == []

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole import kernels
-from keyhole.bandit import storage
+from keyhole.core import kernels
+from keyhole.online import storage
 
 
 @pytest.fixture

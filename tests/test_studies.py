@@ -11,10 +11,10 @@ import pytest
 import xarray as xr
 
 import keyhole as kh
-from keyhole.simulation import run as simulation
-from keyhole.simulation.replication import replicate
-from keyhole.studies import STUDIES, Cell, Job, Outcome, Settings, report, run, running
-from keyhole.studies.study import Study
+from keyhole.lab.simulation import run as simulation
+from keyhole.lab.simulation.replication import replicate
+from keyhole.lab.studies import STUDIES, Cell, Job, Outcome, Settings, report, run, running
+from keyhole.lab.studies.study import Study
 
 # -- each study -----------------------------------------------------------------------------------
 
@@ -146,9 +146,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The replications that are really simulated from here on."""
     done: list[int] = []
 
-    def watched(plan: Any, number: int, tick: Any = None) -> Any:
+    def watched(plan: Any, number: int, *others: Any) -> Any:
         done.append(number)
-        return replicate(plan, number, tick)
+        return replicate(plan, number, *others)
 
     monkeypatch.setattr(simulation, "replicate", watched)
     return done

@@ -20,7 +20,7 @@ def curves(values: np.ndarray) -> xr.DataArray:
 @pytest.fixture(scope="module")
 def runs() -> xr.Dataset:
     world = kh.RandomLinearWorld(n_arms=3, context_dim=4, observation_dim=3)
-    policies = {"thompson": kh.ThompsonSampling(v="told"), "greedy": kh.Greedy()}
+    policies = {"thompson": kh.ThompsonSampling(v="oracle"), "greedy": kh.Greedy()}
     return kh.simulate(world, policies, horizon=400, replications=20, seed=1, progress=False)
 
 

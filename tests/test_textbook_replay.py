@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole import kernels, seeds
+from keyhole.core import choice_streams, kernels
 from tests.policies import every_policy
 from tests.textbook import Textbook
 
@@ -18,11 +18,11 @@ POLICIES = [p for prior in PRIORS for p in every_policy(prior_precision=prior)]
 
 
 def owner_of(policy: kh.Policy) -> Any:
-    return np.zeros(N_ARMS, np.int64) if policy.parameters == "shared" else np.arange(N_ARMS)
+    return np.zeros(N_ARMS, np.int64) if policy.sharing == "shared" else np.arange(N_ARMS)
 
 
 def posterior_of(policy: kh.Policy) -> kh.Posterior:
-    n = 1 if policy.parameters == "shared" else N_ARMS
+    n = 1 if policy.sharing == "shared" else N_ARMS
     return kh.Posterior(n_parameters=n, dim=DIM, prior_precision=policy.prior_precision)
 
 
@@ -65,12 +65,12 @@ def test_a_bandit_replays_the_textbook_online() -> None:
     bandit = kh.Bandit(policy, arms=N_ARMS, dim=DIM, seed=11)
     posterior, book = posterior_of(policy), Textbook(policy, N_ARMS, DIM)
     chooser = kernels.Chooser(posterior.core, policy.plain_rule(), owner_of(policy), keeps=False)
-    data, stream = np.random.default_rng(3), seeds.stream(11)
+    data, streams = np.random.default_rng(3), choice_streams(11)
     z, uniforms, chosen = np.empty((1, N_ARMS)), np.empty((1, 2)), np.empty(1, np.int64)
     for _ in range(200):
         y, reward = data.standard_normal((N_ARMS, DIM)), float(data.standard_normal())
-        kernels.fill_normals(stream, z[0])
-        kernels.fill_uniforms(stream, uniforms[0])
+        kernels.fill_normals(streams[0], z[0])
+        kernels.fill_uniforms(streams[1], uniforms[0])
         decision = bandit.choose(y)
         bandit.learn(decision, reward)
         kernels.play(

@@ -363,7 +363,7 @@ def test_the_expectation_given_y_is_not_linear() -> None:
     world = kh.LinearWorld(
         sensing=[[1.0]], parameters=[[1.0]], context_distribution="rademacher", reward_scale=0.0
     )
-    rounds = world.rounds(200_000, 1)
+    rounds = world.sample(200_000, 1)
     y, miss = rounds.observations[:, 0, 0], (rounds.rewards - rounds.values)[:, 0]
     for low in (-2.0, -0.5, 0.5, 2.0):
         near = np.abs(y - low) < 0.05
@@ -371,7 +371,7 @@ def test_the_expectation_given_y_is_not_linear() -> None:
         expected = (np.tanh(y[near]) - y[near] / 2).mean()
         assert abs(miss[near].mean() - expected) < 4 * error
     # The same of a normal world is 0 everywhere: the control.
-    normal = replace(world, context_distribution="normal").rounds(200_000, 1)
+    normal = replace(world, context_distribution="normal").sample(200_000, 1)
     y, miss = normal.observations[:, 0, 0], (normal.rewards - normal.values)[:, 0]
     near = np.abs(y - 0.5) < 0.05
     assert abs(miss[near].mean()) < 4 * miss[near].std() / math.sqrt(near.sum()) < 0.1
@@ -407,7 +407,7 @@ def test_regret_is_linear_in_a_world_of_signs() -> None:
 
     def slope(one: kh.LinearWorld) -> tuple[float, float]:
         runs = kh.simulate(
-            one, kh.ThompsonSampling(v="told"), horizon=400_000, replications=8, seed=1,
+            one, kh.ThompsonSampling(v="oracle"), horizon=400_000, replications=8, seed=1,
             checkpoints=[200_000, 400_000], progress=False,
         )  # fmt: skip
         regret = runs.regret.isel(policy=0).transpose("replication", "time").values
@@ -476,13 +476,13 @@ def test_lem_eig_is_false_with_a_shared_context(arms: int) -> None:
     a, s, lambda_m = np.pi / arms, 1.25, 1.0
     smallest = 2 * s * (0.5 - np.sin(2 * a) / (4 * a))
     assert smallest < lambda_m / 2
-    rounds = world.rounds(200_000, 1)
+    rounds = world.sample(200_000, 1)
     y = rounds.observations[rounds.values.argmax(axis=1) == 0, 0]
     squares = (y @ [0.0, 1.0]) ** 2  # across the cone of the first arm
     error = squares.std() / math.sqrt(len(squares))
     assert abs(squares.mean() - smallest) < 4 * error
     # With own contexts the same arms are chosen at random of y's direction: nothing is lost.
-    own = replace(world, shared_context=False).rounds(200_000, 1)
+    own = replace(world, shared_context=False).sample(200_000, 1)
     y = own.observations[own.values.argmax(axis=1) == 0, 0]
     assert np.linalg.eigvalsh(y.T @ y / len(y))[0] > s * 0.95
 

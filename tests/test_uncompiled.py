@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from keyhole.kernels import builds
+from keyhole.core.kernels import builds
 
 PLAY = """
 import numpy as np
 import keyhole as kh
-from keyhole import kernels
+from keyhole.core import kernels
 
 def play(policy, rounds, arms, dim, contexts, keeps=False):
     rng = np.random.default_rng(dim)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
+from tests.bandits import bandit_of
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -51,7 +52,7 @@ def interrupted(call: Callable[[], None], line: int) -> bool:
 
 
 def made(options: dict[str, Any], rounds: int = 40) -> kh.Bandit:
-    bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A", "B"], dim=2, seed=1, **options)
+    bandit = bandit_of(kh.ThompsonSampling(v=1.0), arms=["A", "B"], dim=2, seed=1, **options)
     rng = np.random.default_rng(1)
     for _ in range(rounds):
         bandit.learn(bandit.choose(rng.standard_normal(2)), float(rng.standard_normal()))

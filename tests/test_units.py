@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 
 import keyhole as kh
-from keyhole.bandit.features import LOOKS, REWARDS
-from keyhole.bandit.units import SAMPLE, SETTLED, Sample, robust_unit
+from keyhole.core.observers.features import LOOKS, REWARDS
+from keyhole.core.observers.units import MIN_SEEN, SAMPLE, Sample, robust_unit
+from tests.bandits import bandit_of
 
 
 def made(dim: int = 2, arms: int = 2, **options: Any) -> kh.Bandit:
     policy = kh.ThompsonSampling(v=1.0)
-    return kh.Bandit(policy, arms=arms, dim=dim, seed=7, **{"standardize": True, **options})
+    return bandit_of(policy, arms=arms, dim=dim, seed=7, **{"standardize": True, **options})
 
 
 def is_finite(bandit: kh.Bandit) -> bool:
@@ -92,7 +93,7 @@ def test_one_outlier_at_the_start_does_not_ruin_a_bandit(where: str) -> None:
 def test_a_clipped_value_is_named() -> None:
     bandit = made()
     rng = np.random.default_rng(1)
-    bandit.observe(pd.DataFrame(rng.standard_normal((SETTLED, 2)), columns=["age", "basket"]))
+    bandit.observe(pd.DataFrame(rng.standard_normal((MIN_SEEN, 2)), columns=["age", "basket"]))
     with pytest.warns(kh.KeyholeWarning, match=r"feature 'basket' is 1e\+06, far from its usual"):
         bandit.choose(np.array([0.0, OUTLIER]))
     with pytest.warns(kh.KeyholeWarning, match="2 times so far; clip=None"):
@@ -104,7 +105,7 @@ def test_a_clipped_value_is_named() -> None:
 def test_clipping_is_at_so_many_units_from_the_middle() -> None:
     for intercept in (False, True):
         bandit = made(dim=1, clip=4.0, intercept=intercept)
-        values = 1000.0 + np.random.default_rng(1).standard_normal((SETTLED, 1))
+        values = 1000.0 + np.random.default_rng(1).standard_normal((MIN_SEEN, 1))
         bandit.observe(values)
         middle, scale = robust_unit(values[:, 0])
         design = bandit._features.design(np.array([[middle + 4 * scale], [middle + 9 * scale]]))
@@ -127,7 +128,7 @@ def test_tiny_numbers_at_the_start_are_no_units(clip: float | None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kh.KeyholeWarning)
         for t in range(400):
-            size = 1e-160 if t < SETTLED else 1.0
+            size = 1e-160 if t < MIN_SEEN else 1.0
             bandit.learn(bandit.choose(size * rng.standard_normal(2)), float(rng.standard_normal()))
     assert is_finite(bandit)
     units = bandit._features.units
@@ -141,7 +142,7 @@ def test_units_that_turn_out_wrong_are_replaced_exactly() -> None:
     bandit, rng = made(clip=None, intercept=True), np.random.default_rng(4)
     rows, rewards, arms = [], [], []
     for t in range(LOOKS[0] + 10):
-        y = rng.standard_normal(2) * (1.0 if t < SETTLED else 100.0) + 5.0
+        y = rng.standard_normal(2) * (1.0 if t < MIN_SEEN else 100.0) + 5.0
         decision = bandit.choose(y)
         rewards.append(float(rng.standard_normal()))
         bandit.learn(decision, rewards[-1])
@@ -167,10 +168,10 @@ def test_a_learner_in_another_process_settles_units_too() -> None:
     """One server chooses, another learns: the observations of its decisions count as seen."""
     chooses, learns = made(), made()
     rng = np.random.default_rng(5)
-    for _ in range(SETTLED + 5):
+    for _ in range(MIN_SEEN + 5):
         decision = chooses.choose(rng.standard_normal(2))
         learns.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
-    assert sum(learns.counts.values()) == SETTLED + 5
+    assert sum(learns.counts.values()) == MIN_SEEN + 5
     assert sum(learns.waiting.values()) == 0
     np.testing.assert_array_equal(learns._features.moments.pairs, chooses._features.moments.pairs)
 
@@ -213,7 +214,7 @@ def test_a_bad_batch_leaves_what_waits_alone() -> None:
     wider = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=2, dim=1, seed=1).choose_many(
         np.ones((4, 1))
     )
-    gaps = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=2, dim=2, seed=1, missing="predict")
+    gaps = bandit_of(kh.ThompsonSampling(v=1.0), arms=2, dim=2, seed=1, missing="predict")
     with pytest.raises(kh.InvalidValue, match="shape"):
         bandit.learn_many(wider, np.ones(4))
     never_seen = gaps.choose_many([[1.0, np.nan]] * 4)
@@ -228,7 +229,7 @@ def test_a_bad_batch_leaves_what_waits_alone() -> None:
 
 def test_a_batch_of_one_feature_is_not_spread_over_all() -> None:
     bandit = made()
-    bandit.observe(np.random.default_rng(1).standard_normal((SETTLED, 2)))
+    bandit.observe(np.random.default_rng(1).standard_normal((MIN_SEEN, 2)))
     narrow = made(dim=1, standardize=False).choose_many(np.ones((4, 1)))
     with pytest.raises(kh.InvalidValue, match=r"\(4, 1\), not \(4, 2\)"):
         bandit.learn_many(narrow, np.ones(4))

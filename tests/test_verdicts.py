@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from keyhole.studies import STUDIES, Outcome, evidence
-from keyhole.studies.arms import GREEDY
-from keyhole.studies.evidence import WORST_OF, Estimate
-from keyhole.studies.study import THOMPSON
+from keyhole.lab.studies import STUDIES, Outcome, evidence
+from keyhole.lab.studies.arms import GREEDY
+from keyhole.lab.studies.evidence import WORST_OF, Estimate
+from keyhole.lab.studies.study import THOMPSON
 from tests.growths import Growth, real, with_mean, with_worst
 
 HOLDS, FAILS, CANNOT = Outcome.HOLDS, Outcome.FAILS, Outcome.UNDECIDED

@@ -34,13 +34,13 @@ class Textbook:
     squares: list[float] = field(init=False)
 
     def __post_init__(self) -> None:
-        count = 1 if self.policy.parameters == "shared" else self.n_arms
+        count = 1 if self.policy.sharing == "shared" else self.n_arms
         self.B = [self.policy.prior_precision * np.eye(self.dim) for _ in range(count)]
         self.b = [np.zeros(self.dim) for _ in range(count)]
         self.n, self.squares = [0] * count, [0.0] * count
 
     def parameter(self, arm: int) -> int:
-        return 0 if self.policy.parameters == "shared" else arm
+        return 0 if self.policy.sharing == "shared" else arm
 
     def learned_v(self) -> Array:
         """The dispersion of each parameter that v="learned" stands for, from the sums alone."""
@@ -125,3 +125,34 @@ class Textbook:
         self.b[i] = self.b[i] + reward * y
         self.n[i] += 1
         self.squares[i] += reward**2
+
+
+@dataclass(frozen=True)
+class TextbookLearner:
+    """The textbook as a learner: any policy, in a plain loop, from one normal number per arm.
+
+    A sample's score is y'mean + v |root'y| z, where z is the part of its normals along root'y: an
+    arm whose normals are all along that direction needs no others.
+    """
+
+    policy: kh.Policy
+
+    def start(self, n_arms: int, dim: int) -> Textbook:
+        return Textbook(self.policy, n_arms, dim)
+
+    def choose(self, state: Textbook, observation: Array, draws: kh.Draws) -> int:
+        y = np.broadcast_to(observation, (state.n_arms, state.dim))
+        normals = np.empty((state.n_arms, state.dim))
+        for arm in range(state.n_arms):
+            covariance = np.linalg.inv(state.B[state.parameter(arm)])
+            direction = np.linalg.cholesky(covariance).T @ y[arm]
+            normals[arm] = draws.normals[arm] * direction / np.linalg.norm(direction)
+        coin, tie = draws.uniforms.tolist()
+        return state.choose(y, normals, coin, tie).arm
+
+    def learn(self, state: Textbook, arm: int, observation: Array, reward: float) -> None:
+        state.learn(arm, observation, reward)
+
+    def coefficients(self, state: Textbook) -> Array:
+        means = [np.linalg.solve(B, b) for B, b in zip(state.B, state.b, strict=True)]
+        return np.array([means[state.parameter(arm)] for arm in range(state.n_arms)])

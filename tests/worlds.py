@@ -5,7 +5,7 @@ from typing import Any, get_args
 import numpy as np
 
 import keyhole as kh
-from keyhole.worlds.distributions import Name
+from keyhole.lab.worlds.distributions import Name
 
 RNG = np.random.default_rng(12)
 MIX = RNG.standard_normal((4, 4))

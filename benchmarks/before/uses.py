@@ -28,7 +28,10 @@ Call = Callable[[], object]
 def learned(n_arms: int, dim: int, **settings: Any) -> tuple[kh.Bandit, Any]:
     """A bandit that has learned from some rounds, and observations for as many more."""
     rng = np.random.default_rng(1)
-    bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=n_arms, dim=dim, seed=1, **settings)
+    learner: Any = kh.ThompsonSampling(v=1.0)
+    if hasattr(kh, "Learner"):  # before there were learners, a bandit had these settings
+        learner, settings = kh.Learner(learner, **settings), {}
+    bandit = kh.Bandit(learner, arms=n_arms, dim=dim, seed=1, **settings)
     ys = rng.standard_normal((ROUNDS, dim))
     bandit.learn_many(bandit.choose_many(ys), rng.standard_normal(ROUNDS))
     return bandit, ys

@@ -75,7 +75,7 @@ def products_of(world: kh.LinearWorld, rounds: int) -> float:
     Counted in NumPy. An arm is ruled out if it cannot reach the best score even at the width
     |y| sqrt(bound), where the bound on the eigenvalues of P is its trace or largest row sum.
     """
-    made, n, d = world.rounds(rounds, 1), world.n_arms, world.dim
+    made, n, d = world.sample(rounds, 1), world.n_arms, world.dim
     normals = np.random.default_rng(2).standard_normal((rounds, n))
     P, mean, bound = np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.ones(n)
     pulls, total = np.zeros(n, np.int64), 0

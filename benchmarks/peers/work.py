@@ -32,9 +32,14 @@ def world(n_arms: int, dim: int) -> kh.LinearWorld:
     )
 
 
+def sampled(world: Any, n: int, seed: int) -> Any:
+    """The first n rounds of a seed, in this version and in earlier ones."""
+    return world.sample(n, seed) if hasattr(world, "sample") else world.rounds(n, seed)
+
+
 def stream(n_arms: int, dim: int, rounds: int, seed: int = 1) -> dict[str, Any]:
     """Rounds of that world."""
-    made = world(n_arms, dim).rounds(rounds, seed)
+    made = sampled(world(n_arms, dim), rounds, seed)
     return {"y": made.observations[:, 0], "rewards": made.rewards, "values": made.values}
 
 
@@ -50,7 +55,7 @@ def histories() -> tuple[dict[str, Any], list[Any]]:
     given: dict[str, Any] = {"cases": len(HISTORIES), "n_arms": n_arms, "draws": DRAWS}
     exact = []
     for case, length in enumerate(HISTORIES):
-        made = world(n_arms, dim).rounds(length, 10 + case)
+        made = sampled(world(n_arms, dim), length, 10 + case)
         ys, arms = made.observations[:, 0], rng.integers(0, n_arms, length)
         # Distinctly unequal scales: a covariance mistaken for its inverse must show.
         ys = ys * np.array([0.3, 0.6, 1.0, 1.5, 2.0])

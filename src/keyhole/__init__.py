@@ -4,9 +4,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keyhole import audit, datasets, plots, summary, theory
-    from keyhole.bandit import Bandit, Decision, Decisions, Effects
-    from keyhole.choice import choice_probabilities
+    from keyhole import theory
+    from keyhole.core import (
+        OFUL,
+        AnyLearner,
+        Chosen,
+        Draws,
+        EpsilonGreedy,
+        Greedy,
+        GreedyFirst,
+        Learner,
+        LinUCB,
+        Policy,
+        Posterior,
+        Rule,
+        Streams,
+        ThompsonSampling,
+        Uniform,
+        choice_probabilities,
+    )
     from keyhole.errors import (
         AlreadyLearned,
         DataUnavailable,
@@ -17,22 +33,10 @@ if TYPE_CHECKING:
         MissingExtra,
         UnknownArm,
     )
-    from keyhole.kernels import Rule
-    from keyhole.policies import (
-        OFUL,
-        EpsilonGreedy,
-        Greedy,
-        GreedyFirst,
-        LinUCB,
-        Policy,
-        ThompsonSampling,
-        Uniform,
-    )
-    from keyhole.posterior import Posterior
-    from keyhole.seeds import Streams
-    from keyhole.simulation import SimulationInterrupted, simulate
-    from keyhole.tables import Dataset
-    from keyhole.worlds import (
+    from keyhole.lab import audit, datasets, plots, summary
+    from keyhole.lab.simulation import SimulationInterrupted, simulate
+    from keyhole.lab.tables import Dataset
+    from keyhole.lab.worlds import (
         DatasetWorld,
         LinearWorld,
         MissingWorld,
@@ -42,18 +46,22 @@ if TYPE_CHECKING:
         Rounds,
         World,
     )
+    from keyhole.online import Bandit, Decision, Decisions, Effects
 
 __version__ = "0.1.0"
 
 __all__ = [
     "OFUL",
     "AlreadyLearned",
+    "AnyLearner",
     "Bandit",
+    "Chosen",
     "DataUnavailable",
     "Dataset",
     "DatasetWorld",
     "Decision",
     "Decisions",
+    "Draws",
     "Effects",
     "EpsilonGreedy",
     "FileError",
@@ -62,6 +70,7 @@ __all__ = [
     "InvalidValue",
     "KeyholeError",
     "KeyholeWarning",
+    "Learner",
     "LinUCB",
     "LinearWorld",
     "MissingExtra",
@@ -91,35 +100,40 @@ __all__ = [
 # Where each name lives. It is imported when it is first used: a command can then say something
 # before NumPy is loaded, and deciding online needs nothing of the extra "lab".
 _HOMES = {
-    "keyhole.bandit": ("Bandit", "Decision", "Decisions", "Effects"),
-    "keyhole.choice": ("choice_probabilities",),
+    "keyhole.core": (
+        *("OFUL", "AnyLearner", "Chosen", "Draws", "EpsilonGreedy", "Greedy", "GreedyFirst"),
+        *("Learner", "LinUCB", "Policy", "Posterior"),
+        *("Rule", "Streams", "ThompsonSampling", "Uniform", "choice_probabilities"),
+    ),
     "keyhole.errors": (
         *("AlreadyLearned", "DataUnavailable", "FileError", "InvalidValue", "KeyholeError"),
         *("KeyholeWarning", "MissingExtra", "UnknownArm"),
     ),
-    "keyhole.kernels": ("Rule",),
-    "keyhole.policies": (
-        *("OFUL", "EpsilonGreedy", "Greedy", "GreedyFirst", "LinUCB", "Policy"),
-        *("ThompsonSampling", "Uniform"),
-    ),
-    "keyhole.posterior": ("Posterior",),
-    "keyhole.seeds": ("Streams",),
-    "keyhole.simulation": ("SimulationInterrupted", "simulate"),
-    "keyhole.tables": ("Dataset",),
-    "keyhole.worlds": (
+    "keyhole.lab.simulation": ("SimulationInterrupted", "simulate"),
+    "keyhole.lab.tables": ("Dataset",),
+    "keyhole.lab.worlds": (
         *("DatasetWorld", "LinearWorld", "MissingWorld", "RandomDatasetWorld"),
         *("RandomLinearWorld", "RandomMissingWorld", "Rounds", "World"),
     ),
+    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("audit", "datasets", "plots", "summary", "theory")
+# Modules that are public as a whole.
+_MODULES = {
+    "audit": "keyhole.lab.audit",
+    "datasets": "keyhole.lab.datasets",
+    "plots": "keyhole.lab.plots",
+    "summary": "keyhole.lab.summary",
+    "theory": "keyhole.theory",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME and name not in _MODULES:
+    home = _HOME.get(name) or _MODULES.get(name)
+    if home is None:
         raise AttributeError(f"module 'keyhole' has no attribute {name!r}")
     try:
-        module = import_module(_HOME.get(name, f"keyhole.{name}"))
+        module = import_module(home)
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("keyhole"):
             raise

@@ -15,7 +15,7 @@ from keyhole.cli.data import Json
 from keyhole.cli.worlds import Arms, Config, ContextDim, Delta, ObservationDim, Seed, linear_world
 
 if TYPE_CHECKING:
-    from keyhole.audit import Finding
+    from keyhole.lab.audit import Finding
 
 EXAMPLES = """
 Examples:
@@ -56,9 +56,9 @@ def audit(
 
     Exits with 1 if a claim is contradicted, or a control is not.
     """
-    from keyhole.audit import Scope
-    from keyhole.audit import audit as run
-    from keyhole.studies import STUDIES, report
+    from keyhole.lab.audit import Scope
+    from keyhole.lab.audit import audit as run
+    from keyhole.lab.studies import REPORT_PAGE, STUDIES, write_audit, write_report
 
     writable(out_dir)
     world = linear_world(arms, context_dim, observation_dim, config, seed)
@@ -69,9 +69,9 @@ def audit(
             findings.append(found)
             status.update(f"auditing: {len(findings)} claims done, the last {found.name}")
     out_dir.mkdir(parents=True, exist_ok=True)
-    page = report.write_audit(out_dir, scope, findings)
-    if (out_dir / report.PAGE).exists():  # which then links to it
-        report.write(out_dir, list(STUDIES.values()))
+    page = write_audit(out_dir, scope, findings)
+    if (out_dir / REPORT_PAGE).exists():  # which then links to it
+        write_report(out_dir, list(STUDIES.values()))
     if json:
         as_json(
             [

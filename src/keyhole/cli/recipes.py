@@ -7,32 +7,15 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
-from keyhole import checks, datasets
-from keyhole.errors import FileError, InvalidValue
-from keyhole.policies import (
-    OFUL,
-    EpsilonGreedy,
-    Greedy,
-    GreedyFirst,
-    LinUCB,
-    Policy,
-    ThompsonSampling,
-    Uniform,
-)
-from keyhole.simulation import WorldRecipe
-from keyhole.worlds import RandomDatasetWorld, RandomLinearWorld, RandomMissingWorld, World
+from keyhole import checks
+from keyhole.core import POLICIES, Fill, Learner, Policy
+from keyhole.errors import FileError, InvalidValue, shown
+from keyhole.lab import datasets
+from keyhole.lab.simulation import WorldRecipe
+from keyhole.lab.worlds import RandomDatasetWorld, RandomLinearWorld, RandomMissingWorld, World
 
-POLICIES: dict[str, type[Policy]] = {
-    "thompson": ThompsonSampling,
-    "greedy": Greedy,
-    "linucb": LinUCB,
-    "epsilon-greedy": EpsilonGreedy,
-    "uniform": Uniform,
-    "oful": OFUL,
-    "greedy-first": GreedyFirst,
-}
 Made = TypeVar("Made")
 
 # Flags of linear worlds, and why a data set has no use for them.
@@ -51,14 +34,13 @@ class Recipe:
     """A world in words, policies, and sizes."""
 
     described: Mapping[str, Any]
-    policies: list[Policy]
+    learners: dict[str, Learner | Policy]  # by the names of their policies
     sizes: dict[str, int]
 
     def world(self, seed: int, data_dir: Path | None) -> World | WorldRecipe:
         """The world, or the recipe from which each replication draws its own."""
         settings = dict(self.described)
         fixed, share = settings.pop("fixed", False), settings.pop("missing", None)
-        fill = settings.pop("fill", "predict")
         drawn: RandomLinearWorld | RandomDatasetWorld
         if "data" in settings:
             data = datasets.load(
@@ -69,7 +51,7 @@ class Recipe:
         else:
             drawn = _made(RandomLinearWorld, {**LINEAR, **settings}, "[world]")
         if share is not None:
-            whole = RandomMissingWorld(drawn, share=share, fill=fill)
+            whole = RandomMissingWorld(drawn, share=share)
             return whole.draw(seed) if fixed else whole
         return drawn.draw(seed) if fixed else drawn
 
@@ -85,7 +67,33 @@ def from_flags(world: Mapping[str, Any], policies: list[str] | None) -> Recipe:
     if "fill" in world and "missing" not in world:
         raise InvalidValue("--fill is for --missing")
     chosen = policies or ["thompson", "greedy"]
-    return Recipe(world, _policies([_words(text) for text in chosen]), dict(SIZES))
+    world = dict(world)
+    options = _options(world)
+    return Recipe(world, _learners([_words(text) for text in chosen], options), dict(SIZES))
+
+
+def _options(world: dict[str, Any]) -> dict[str, Any]:
+    """Take what learners are to do about observations out of a world's settings."""
+    options: dict[str, Any] = {
+        name: world.pop(name) for name in ("intercept", "standardize") if name in world
+    }
+    if "fill" in world or "missing" in world:
+        options["missing"] = world.pop("fill", "predict")
+        if options["missing"] not in get_args(Fill):
+            raise InvalidValue(
+                f"fill must be one of {', '.join(get_args(Fill))}, got {shown(options['missing'])}"
+            )
+    return options
+
+
+def _learners(
+    policies: list[dict[str, Any]], options: dict[str, Any]
+) -> dict[str, Learner | Policy]:
+    """Return the policies by name, or learners of them with these options."""
+    return {
+        str(policy): Learner(policy, **options) if options else policy
+        for policy in _policies(policies)
+    }
 
 
 def from_file(path: Path) -> Recipe:
@@ -115,11 +123,12 @@ def from_file(path: Path) -> Recipe:
             f"{path}: kind of [world] must be 'linear', or 'data' with data = a name or a CSV file"
         )
     sizes = {name: given.get(name, usual) for name, usual in SIZES.items()}
-    return Recipe(world, _policies([dict(one) for one in policies]), sizes)
+    options = _options(world)
+    return Recipe(world, _learners([dict(one) for one in policies], options), sizes)
 
 
 def _words(text: str) -> dict[str, Any]:
-    """thompson:v=2,parameters=shared as a table."""
+    """thompson:v=2,sharing=shared as a table."""
     kind, _, rest = text.partition(":")
     table: dict[str, Any] = {"kind": kind}
     for part in filter(None, rest.split(",")):
@@ -153,7 +162,7 @@ def _policy(table: dict[str, Any]) -> Policy:
     if kind not in POLICIES:
         raise checks.unknown("policy", kind, POLICIES)
     # In a simulation the world's own scale is the natural one.
-    usual = {"thompson": {"v": "told"}, "greedy-first": {"v": "told"}, "oful": {"r": "told"}}
+    usual = {"thompson": {"v": "oracle"}, "greedy-first": {"v": "oracle"}, "oful": {"r": "oracle"}}
     return _made(POLICIES[kind], {**usual.get(kind, {}), **table}, kind)
 
 

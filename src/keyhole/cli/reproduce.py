@@ -27,8 +27,7 @@ from keyhole.errors import (
 )
 
 if TYPE_CHECKING:
-    from keyhole.studies import Job, Settings
-    from keyhole.studies.study import Table
+    from keyhole.lab.studies import Job, Settings, Table
 
 EXAMPLES = """
 Examples:
@@ -83,7 +82,7 @@ def reproduce(
 
     A data file that is not what it must be is an error, or without names leaves its studies out.
     """
-    from keyhole.studies import STUDIES, Settings, report, run
+    from keyhole.lab.studies import STUDIES, Settings, run, write_report
 
     start = time.perf_counter()
     settings = Settings(
@@ -107,7 +106,7 @@ def reproduce(
             manifests.append(made)
             if not json:
                 _tell(made)
-    page = report.write(out_dir, list(STUDIES.values()), left_out)
+    page = write_report(out_dir, list(STUDIES.values()), left_out)
     seconds = time.perf_counter() - start
     if json:
         as_json({"studies": manifests, "left_out": left_out, "report": str(page),
@@ -122,7 +121,7 @@ def reproduce(
 
 def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, str]]:
     """The work to do, and what cannot be done and why."""
-    from keyhole.studies import STUDIES, Job
+    from keyhole.lab.studies import STUDIES, Job
 
     unknown = [name for name in names if name not in STUDIES]
     if unknown:
@@ -152,7 +151,7 @@ def _tried(tables: list[Table], settings: Settings) -> tuple[list[str], dict[str
     Absent tables are announced in one line. OpenML is tried once: where it does not answer for one
     data set, it does not for the next.
     """
-    from keyhole import datasets
+    from keyhole.lab import datasets
 
     absent, wrong, reason = list[str](), dict[str, KeyholeError](), None
     for table in tables:
@@ -191,7 +190,7 @@ def _tell(made: dict[str, Any]) -> None:
 @contextmanager
 def _bar(jobs: list[Job]) -> Iterator[tuple[Progress, Any]]:
     """One bar for all of it, on a terminal."""
-    from keyhole.simulation.progress import columns
+    from keyhole.lab.simulation import columns
 
     console = err()
     shown = console.is_terminal

@@ -34,7 +34,7 @@ world = { n_arms = 5, context_dim = 20, observation_dim = 10 }
 policies = \\[{ kind = "thompson", v = 2.0 }, { kind = "greedy" }]
 
 Policies: thompson (v), greedy, linucb (alpha), epsilon-greedy (epsilon), uniform, oful (r, c_eta,
-delta), greedy-first (lambda_0, v, patience); each takes parameters=shared and prior_precision.
+delta), greedy-first (lambda_0, v, patience); each takes sharing=shared and prior_precision.
 """
 
 
@@ -73,6 +73,12 @@ def simulate(
         str | None,
         typer.Option(help="With --missing: predict, mean, zero or drop.  \\[default: predict]"),
     ] = None,
+    intercept: Annotated[
+        bool, typer.Option("--intercept", help="Let every arm learn a constant.")
+    ] = False,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Take features in units of their own spread.")
+    ] = False,
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,9 +110,9 @@ def simulate(
     json: Json = False,
 ) -> None:
     """Let policies play the same rounds of a world, and say how they did."""
-    from keyhole import plots
     from keyhole.cli import recipes
-    from keyhole.simulation import simulate as run
+    from keyhole.lab import plots
+    from keyhole.lab.simulation import simulate as run
 
     for path in (out_file, plot):
         if path is not None and not path.resolve().parent.is_dir():
@@ -125,6 +131,8 @@ def simulate(
         "rewards": rewards,
         "missing": missing,
         "fill": fill,
+        "intercept": intercept or None,
+        "standardize": standardize or None,
     }
     given = {name: value for name, value in flags.items() if value is not None}
     recipe = recipes.from_flags(given, policy) if config is None else recipes.from_file(config)
@@ -134,7 +142,7 @@ def simulate(
     settled = {**recipe.sizes, **{name: n for name, n in sizes.items() if n is not None}}
     runs = run(
         recipe.world(settled["seed"], data_dir),
-        recipe.policies,
+        recipe.learners,
         horizon=settled["horizon"],
         replications=settled["replications"],
         seed=settled["seed"],
@@ -157,7 +165,7 @@ def simulate(
 
 def summarized(runs: xr.Dataset) -> list[dict[str, Any]]:
     """Where each policy stands at the end."""
-    from keyhole.summary import summarize
+    from keyhole.lab.summary import summarize
 
     final = summarize(runs.regret).isel(time=-1)
     rows = []

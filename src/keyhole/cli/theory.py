@@ -25,8 +25,8 @@ from keyhole.cli.worlds import (
 from keyhole.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from keyhole.lab.worlds import LinearWorld
     from keyhole.theory import Promise, Promises
-    from keyhole.worlds import LinearWorld
 
 EXAMPLES = """
 Examples:
@@ -120,14 +120,14 @@ def _plan(
     world: LinearWorld, promises: Promises, arm: int, error: float, seed: int
 ) -> dict[str, Any]:
     """When an arm is known to within a number: by theorem 1, and as it goes on average."""
-    from keyhole.policies import ThompsonSampling
-    from keyhole.simulation import simulate
-    from keyhole.summary import times_root
+    from keyhole.core import ThompsonSampling
+    from keyhole.lab.simulation import simulate
+    from keyhole.lab.summary import times_root
 
     runs = simulate(
         world,
         # Without a finite R there is no bound, but a policy may still be told the true scale.
-        ThompsonSampling(v=promises.v if math.isfinite(promises.v) else "told"),
+        ThompsonSampling(v=promises.v if math.isfinite(promises.v) else "oracle"),
         horizon=ROUNDS,
         replications=REPLICATIONS,
         seed=seed,

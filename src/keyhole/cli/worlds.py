@@ -10,7 +10,7 @@ import typer
 from keyhole.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from keyhole.worlds import LinearWorld
+    from keyhole.lab.worlds import LinearWorld
 
 Arms = Annotated[int | None, typer.Option(min=1, help="Number of arms.  \\[default: 3]")]
 ContextDim = Annotated[
@@ -33,7 +33,7 @@ def linear_world(
 ) -> LinearWorld:
     """One world of these sizes, or of a file."""
     from keyhole.cli import recipes
-    from keyhole.worlds import LinearWorld
+    from keyhole.lab.worlds import LinearWorld
 
     sizes = {"n_arms": arms, "context_dim": context_dim, "observation_dim": observation_dim}
     given = {name: size for name, size in sizes.items() if size is not None}
@@ -41,7 +41,7 @@ def linear_world(
         raise InvalidValue("--config describes the world: give no flags for it")
     usual = {"n_arms": 3, "context_dim": 4, "observation_dim": 4}
     described = {**usual, **given} if config is None else recipes.from_file(config).described
-    world = recipes.Recipe({**described, "fixed": True}, [], {}).world(seed, None)
+    world = recipes.Recipe({**described, "fixed": True}, {}, {}).world(seed, None)
     if not isinstance(world, LinearWorld):
         raise InvalidValue("the theory is about linear worlds, not about data sets")
     return world

@@ -5,7 +5,7 @@ Errors name the path that was given, never a temporary file. No pickle is ever o
 
 from keyhole.files.arrays import DAMAGE, read_arrays, write_arrays
 from keyhole.files.paths import Path, checked_path, naming
-from keyhole.files.replacing import is_part, replacing
+from keyhole.files.whole import is_part, replacing
 
 __all__ = [
     "DAMAGE",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from keyhole.errors import FileError, FileMissing
 from keyhole.files.paths import Path, checked_path, file_mode, naming
-from keyhole.files.replacing import replacing
+from keyhole.files.whole import replacing
 
 # What reading a damaged zip file has been seen to raise, a flipped bit at a time.
 DAMAGE = (

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole import checks
+from keyhole.core import Seed, Streams
 from keyhole.errors import InvalidValue
-from keyhole.seeds import Seed, Streams
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,10 @@ class Arrays(Protocol):
     @property
     def r2(self) -> float: ...  # noqa: D102
 
-    def rounds(self, n: int, seed: Seed | Streams = None) -> Any:  # noqa: D102
+    def start(self, source: Streams) -> Any:  # noqa: D102
+        ...
+
+    def rounds(self, state: Any, n: int) -> Any:  # noqa: D102
         ...
 
 
@@ -182,8 +185,8 @@ def unmet(world: Arrays) -> tuple[str, ...]:
 
 def _gaps(world: Arrays, n_arms: int, trials: int, seed: Seed) -> tuple[Constant, Constant]:
     """kappa and the margin constant, from gaps over the length of all observations together."""
-    source = Streams(seed)
-    pieces = [_normalised(world.rounds(BLOCK, source), n_arms) for _ in range(trials // BLOCK)]
+    state = world.start(Streams(seed))
+    pieces = [_normalised(world.rounds(state, BLOCK), n_arms) for _ in range(trials // BLOCK)]
     best = np.concatenate([piece[0] for piece in pieces])
     gaps = np.concatenate([piece[1] for piece in pieces])  # (trials, n_arms), inf for the best
     medians, ratios, seldom = [], [], []

@@ -1,0 +1,65 @@
+"""The compiled core: functions and extension types of arrays alone.
+
+They are handed every random number that they use, or the state of a stream to draw it from.
+
+The only place where Cython is used. Callers use the names below; the rest is their machinery.
+"""
+
+from keyhole.core.kernels import builds, rebuilding
+
+BUILD = builds.take()
+if BUILD != builds.UNCOMPILED:
+    # The compiled files go before the Python files that they were compiled from.
+    __path__.insert(0, str(rebuilding.COMPILED / BUILD))
+
+# ruff: noqa: E402 - that has to come first
+from keyhole.core.kernels.choosing import Chooser
+from keyhole.core.kernels.core import LARGE, TOGETHER, Core
+from keyhole.core.kernels.drawing import NormalLaw, draw_rounds, multiply_rows
+from keyhole.core.kernels.exploring import Explorer
+from keyhole.core.kernels.missing import add_rows, fill_rounds, fill_rows, sample_rows
+from keyhole.core.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
+from keyhole.core.kernels.online import Choice, Online, Tally
+from keyhole.core.kernels.playing import Block, Oracle, Record, add_regret, play, run_block
+from keyhole.core.kernels.probability import chance_of, chance_rows, winning_rows
+from keyhole.core.kernels.recent import REMEMBERED, RecentIds
+from keyhole.core.kernels.types import Floats, Ints, Rule, State, aligned_zeros
+
+__all__ = [
+    "BUILD",
+    "LARGE",
+    "REMEMBERED",
+    "TOGETHER",
+    "Bits",
+    "Block",
+    "Choice",
+    "Chooser",
+    "Core",
+    "Explorer",
+    "Floats",
+    "Ints",
+    "NormalLaw",
+    "Online",
+    "Oracle",
+    "RecentIds",
+    "Record",
+    "Rule",
+    "State",
+    "Tally",
+    "add_regret",
+    "add_rows",
+    "aligned_zeros",
+    "chance_of",
+    "chance_rows",
+    "draw_rounds",
+    "fill_normals",
+    "fill_rounds",
+    "fill_rows",
+    "fill_uniforms",
+    "multiply_rows",
+    "play",
+    "run_block",
+    "sample_rows",
+    "stream_state",
+    "winning_rows",
+]

@@ -1,0 +1,19 @@
+"""Pointers for kernels that are not compiled, as arrays; `pointers.pxd` is for compiled ones."""
+
+from keyhole.core.kernels.types import Floats
+
+
+def start_of(numbers: Floats) -> Floats:
+    """Return the array itself, in place of a pointer to its first number."""
+    return numbers
+
+
+def row_of(rows: Floats, i: int) -> Floats:
+    """Return a row of a matrix, in place of a pointer to its first number."""
+    row: Floats = rows[i]
+    return row
+
+
+def after(numbers: Floats, n: int) -> Floats:
+    """Return all but the first n numbers, in place of a pointer to the next one."""
+    return numbers[n:]

@@ -1,0 +1,21 @@
+"""Learners: what starts, chooses and learns."""
+
+from keyhole.core.learners.arms import MOST_ARMS, Arm, Arms, arm_name
+from keyhole.core.learners.draws import Draws
+from keyhole.core.learners.learner import Learner
+from keyhole.core.learners.protocol import AnyLearner, Chosen
+from keyhole.core.learners.state import LearnerState, Provisional, Waiting
+
+__all__ = [
+    "MOST_ARMS",
+    "AnyLearner",
+    "Arm",
+    "Arms",
+    "Chosen",
+    "Draws",
+    "Learner",
+    "LearnerState",
+    "Provisional",
+    "Waiting",
+    "arm_name",
+]

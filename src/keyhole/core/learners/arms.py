@@ -1,0 +1,85 @@
+"""The names of a bandit's arms, and which parameter each one answers to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from keyhole import checks
+from keyhole.core.kernels import Ints
+from keyhole.errors import InvalidValue, UnknownArm, shown
+
+Arm: TypeAlias = str | int
+
+MOST_ARMS = 10_000_000
+
+
+class Arms:
+    """An ordered set of names; `parameter_of[k]` is the parameter of arm k, its own or shared."""
+
+    def __init__(
+        self, names: Iterable[object], *, shared: bool, parameter_of: Sequence[int] | None = None
+    ) -> None:
+        if isinstance(names, str | bytes) or not checks.is_listing(names):
+            raise InvalidValue(f"arms must be a list of names, got {shown(names)}")
+        self.names = tuple(arm_name(name) for name in names)
+        self.shared = shared
+        if not self.names:
+            raise InvalidValue("at least one arm is needed, got none")
+        if len(set(self.names)) < len(self.names):
+            twice = Counter(self.names).most_common(1)[0][0]
+            raise InvalidValue(f"every arm needs a name of its own, but {twice!r} comes twice")
+        own = [0] * len(self.names) if shared else range(len(self.names))
+        self.parameter_of: Ints = np.array(
+            own if parameter_of is None else parameter_of, dtype=np.int64
+        )
+        self.parameters: dict[Arm, int] = dict(
+            zip(self.names, self.parameter_of.tolist(), strict=True)
+        )
+
+    @property
+    def n_parameters(self) -> int:
+        """How many parameters there are."""
+        return 1 if self.shared else len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.parameters
+
+    def parameter(self, name: Arm) -> int:
+        """The parameter that the arm of this name answers to."""
+        try:
+            return self.parameters[name]
+        except (KeyError, TypeError):
+            known = ", ".join(map(repr, self.names[:10])) + (
+                ", ..." if len(self.names) > 10 else ""
+            )
+            raise UnknownArm(f"there is no arm {shown(name)}; the arms are {known}") from None
+
+    def among(self, names: Iterable[object]) -> Arms:
+        """Some of these arms, in the order given, with the parameters they have here."""
+        wanted = Arms(names, shared=self.shared).names
+        return Arms(
+            wanted, shared=self.shared, parameter_of=[self.parameter(name) for name in wanted]
+        )
+
+    def plus(self, names: Iterable[object]) -> Arms:
+        """These arms and then others."""
+        more = Arms(names, shared=self.shared).names
+        if taken := [name for name in more if name in self]:
+            raise InvalidValue(f"arm {taken[0]!r} is there already")
+        return Arms(self.names + more, shared=self.shared)
+
+
+def arm_name(name: object) -> Arm:
+    """A name that survives a file or JSON unchanged: a string or a whole number."""
+    if isinstance(name, str):
+        return str(name)
+    is_number = isinstance(name, int | np.integer) and not isinstance(name, bool | np.timedelta64)
+    if is_number and abs(int(name)) < 2**63:  # type: ignore[call-overload]
+        return int(name)  # type: ignore[call-overload, no-any-return]
+    raise InvalidValue(
+        f"an arm's name must be a string, or a whole number below 2**63, got {shown(name)}"
+    )

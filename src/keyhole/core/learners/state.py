@@ -1,0 +1,391 @@
+"""`LearnerState`: what a learner knows of its arms, and the rewards that wait for units."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from keyhole.core.kernels import Floats, Rule
+from keyhole.core.learners.arms import Arm, Arms
+from keyhole.core.observers import (
+    LOOKS,
+    MIN_SEEN,
+    PREDICTED,
+    REWARDS,
+    Effects,
+    Features,
+    Moments,
+)
+from keyhole.core.posterior import Posterior
+from keyhole.errors import InvalidValue
+
+# While nothing can be learned yet, an arm is picked uniformly.
+PICK = Rule(epsilon=1.0)
+# No warning below this many waiting rewards.
+PATIENCE = 100
+# More rounds than anybody plays in one call.
+MANY = 2**40
+
+
+class Waiting(NamedTuple):
+    """A reward that cannot be learned yet; missing entries of the observation are NaN."""
+
+    arm: Arm
+    observation: Floats
+    reward: float
+    key: str  # what tells it from all others
+
+
+class Provisional(NamedTuple):
+    """A reward that was learned by a prediction of missing entries that was young then."""
+
+    arm: Arm
+    observation: Floats  # missing entries are NaN
+    design: Floats  # as the posterior's sums have it
+    reward: float
+
+
+Kept = TypeVar("Kept", Waiting, Provisional)
+
+
+class LearnerState:
+    """A posterior of arms by name, in the units of some features.
+
+    `waiting` rewards came before the units were settled, and are learned when those are.
+    `provisional` ones were learned by early predictions. Each time `LOOKS` says they are predicted
+    anew, and exchanged in the sums.
+
+    Parameters
+    ----------
+    arms : Arms
+        The names of the arms.
+    features : Features
+        What is done to observations.
+    posterior : Posterior
+        What was learned of the arms' parameters.
+    """
+
+    def __init__(self, arms: Arms, features: Features, posterior: Posterior) -> None:
+        self.arms = arms
+        self.features = features
+        self.waiting: list[Waiting] = []
+        self.provisional: list[Provisional] = []
+        # How often features were seen.
+        self._seen = features.seen
+        self.posterior = posterior
+        # The observation of the last choice by index, as it came and as it was filled in.
+        self.last: tuple[Floats, Floats] = (np.empty(0), np.empty(0))
+        # Rewards of observations that were left out because an entry was missing.
+        self.n_dropped = 0
+
+    @property
+    def counts(self) -> dict[Arm, int]:
+        """How many rewards the parameter of each arm has learned."""
+        return self._by_arm(self.posterior.count.tolist())
+
+    @property
+    def waiting_counts(self) -> dict[Arm, int]:
+        """How many rewards of the parameter of each arm wait."""
+        counts = [0] * self.posterior.n_parameters
+        for reward in self.waiting:
+            counts[self.arms.parameter(reward.arm)] += 1
+        return self._by_arm(counts)
+
+    def total(self) -> float:
+        """Return how many rewards came: learned, waiting, or left out."""
+        return float(self.posterior.state.n.sum()) + len(self.waiting) + self.n_dropped
+
+    def _by_arm(self, numbers: list[int]) -> dict[Arm, int]:
+        parameter_of = self.arms.parameter_of.tolist()
+        return {arm: numbers[i] for arm, i in zip(self.arms.names, parameter_of, strict=True)}
+
+    @property
+    def effects(self) -> dict[Arm, Effects]:
+        """What each arm's reward is made of, in the features' own units."""
+        steps = self.features.steps()
+        estimate, error = self.posterior.least_squares(steps)
+        error[:, ~(steps.any(axis=1) & self.features.is_ready)] = np.inf
+        if self.features.intercept:
+            estimate[:, 0] += self.features.offset
+        parameter_of = self.arms.parameter_of.tolist()
+        return {
+            arm: Effects(estimate[i].copy(), error[i].copy())
+            for arm, i in zip(self.arms.names, parameter_of, strict=True)
+        }
+
+    # -- choosing ---------------------------------------------------------------------------------
+
+    def prepared(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Return rows, (..., dim), with predictions, and the same as the posterior sees them.
+
+        Missing entries are predicted by what was seen before. Before units are fixed the posterior
+        sees zeros.
+        """
+        features = self.features
+        filled = features.filled(rows.reshape(-1, features.dim)).reshape(rows.shape)
+        if features.is_ready:
+            return filled, features.design(filled)
+        return filled, np.zeros((*rows.shape[:-1], features.n_columns))
+
+    def rule_now(self, rule: Rule) -> Rule:
+        """Return a policy's rule, or one that picks uniformly before units are fixed."""
+        return rule if self.features.is_ready else PICK
+
+    def n_rounds_ahead(self, rows: int) -> int:
+        """Return how many rounds, of so many rows each, change neither units nor predictions.
+
+        Units and early predictions are looked at again when features were seen so many times
+        (`LOOKS`); before, what the posterior sees of later rounds does not depend on choices.
+        """
+        features = self.features
+        if not features.is_steady or self.waiting:
+            return 0
+        if not features.watches:
+            return MANY
+        return max(int((LOOKS[bisect(LOOKS, self._seen)] - 1 - self._seen) // rows), 0)
+
+    def see_rounds(self, rounds: Floats) -> Floats:
+        """See rounds one after another, (T, n, dim), and return what the posterior sees of them.
+
+        Not more than `n_rounds_ahead`. Each is filled in from the rounds before it.
+        """
+        filled = self.features.see_rounds(rounds)
+        self._seen = self.features.seen
+        return self.features.design(filled)
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def add(self, arms: Sequence[Arm], y: Floats, raw: Floats, rewards: Floats, key: str) -> None:
+        """Learn many rewards, or have them wait.
+
+        Parameters
+        ----------
+        arms : sequence of names
+            The arm of each reward.
+        y : ndarray of shape (n, dim)
+            Observations with missing entries predicted.
+        raw : ndarray of shape (n, dim)
+            The same with missing entries NaN.
+        rewards : ndarray of shape (n,)
+            The rewards.
+        key : str
+            What tells these rewards from all others.
+        """
+        if self.features.missing == "drop" and np.isnan(raw).any():
+            used = ~np.isnan(raw).any(axis=1)
+            self.n_dropped += int((~used).sum())
+            arms = [arms[k] for k in np.flatnonzero(used).tolist()]
+            y, raw, rewards = y[used], raw[used], rewards[used]
+        parameters = np.array([self.arms.parameter(arm) for arm in arms], dtype=np.int64)
+        if self.features.is_ready:
+            design = self.features.design(y)
+            given = self.features.limited(rewards, self.features.n_rewards)
+            self.posterior.learn_rows(parameters, design, given - self.features.offset)
+            self.features.see_rewards(rewards)
+            self.note(arms, raw, design, given.tolist())
+        else:
+            before = len(self.waiting)
+            keys = [f"{key}.{k}" for k in range(len(arms))]
+            self.waiting = self.waiting + list(
+                map(Waiting, arms, raw.copy(), rewards.tolist(), keys)
+            )
+            self.flush()
+            if before < PATIENCE <= len(self.waiting):
+                self._warn()
+
+    def note(
+        self, arms: Sequence[Arm], raw: Floats, design: Floats, rewards: Sequence[float]
+    ) -> None:
+        """Remember which of these rewards were learned by predictions that will get better."""
+        if self.features.missing not in ("predict", "mean") or self._seen >= PREDICTED:
+            return
+        for k in np.flatnonzero(np.isnan(raw).any(axis=1)).tolist():
+            self.provisional.append(
+                Provisional(arms[k], raw[k].copy(), design[k].copy(), rewards[k])
+            )
+
+    def see(self, rows: Floats) -> None:
+        """Add observations, and do what is due by then."""
+        before = self._seen
+        self.features.see(rows)
+        if self.features.watches:
+            self._seen = self.features.seen
+            if bisect(LOOKS, before) < bisect(LOOKS, self._seen):
+                self._look_again()
+        if self.waiting:
+            self.flush()
+
+    def flush(self) -> None:
+        """Learn the rewards that wait, if units and the rewards' zero are settled by now."""
+        if not self.waiting:
+            return
+        # Copies learn, so that whatever happens nothing is lost or half learned.
+        rewards, features = np.array([one.reward for one in self.waiting]), self.features.copy()
+        features.fix_zero(rewards.tolist())
+        if not features.is_ready:
+            return
+        features.see_rewards(rewards)
+        posterior = self.posterior.copy()
+        design, given = _teach(posterior, self.arms, features, self.waiting)
+        waiting = self.waiting
+        raw = np.array([one.observation for one in waiting])
+        features.note_clipped(raw, None)
+        self.waiting, self.posterior, self.features = [], posterior, features
+        self.note([one.arm for one in waiting], raw, design, given.tolist())
+
+    def _look_again(self) -> None:
+        """Predict early missing entries anew, and replace units that turned out far from right."""
+        posterior, provisional = self.posterior.copy(), self.provisional
+        if provisional:
+            raw = np.array([one.observation for one in provisional])
+            new = self.features.design(self.features.filled(raw))
+            old = np.array([one.design for one in provisional])
+            rewards = np.array([one.reward for one in provisional]) - self.features.offset
+            parameter_of = np.array([self.arms.parameter(one.arm) for one in provisional])
+            posterior.exchange(parameter_of, old, new, rewards)
+            provisional = [
+                one._replace(design=row) for one, row in zip(provisional, new, strict=True)
+            ]
+        features, units = self.features, self.features.better_units()
+        if units is not None:
+            features = self.features.with_units(units)
+            change = features.from_units_of(self.features)
+            posterior.change_units(change)
+            provisional = [one._replace(design=change @ one.design) for one in provisional]
+        done = self._seen >= PREDICTED
+        self.posterior, self.features = posterior, features
+        self.provisional = [] if done else provisional
+
+    def _warn(self) -> None:
+        """Say why rewards wait for so long."""
+        cause = f"the zero of rewards is settled by the first {REWARDS}"
+        if self.features.standardize and self.features.units is None:
+            seen = self.features.seen
+            cause = f"units are settled when a feature was seen {MIN_SEEN} times, and the one "
+            cause += f"that was seen most was seen {seen:.0f} times"
+        self.features.messages.append(
+            f"{len(self.waiting)} rewards wait and are not learned: {cause}"
+        )
+
+    # -- arms -------------------------------------------------------------------------------------
+
+    def add_arms(self, names: Iterable[Arm]) -> None:
+        """Add arms of which nothing is known yet."""
+        wider = self.arms.plus(names)
+        self.posterior, self.arms = self._aligned(wider), wider
+
+    def remove_arms(self, names: Iterable[Arm]) -> None:
+        """Remove arms, and with them what was learned of them ("shared": only the names)."""
+        gone = self.arms.among(names)
+        fewer = Arms((arm for arm in self.arms.names if arm not in gone), shared=self.arms.shared)
+        waiting, provisional = _of(fewer, self.waiting), _of(fewer, self.provisional)
+        self.posterior, self.arms, self.waiting, self.provisional = (
+            self._aligned(fewer),
+            fewer,
+            waiting,
+            provisional,
+        )
+
+    # -- merging ----------------------------------------------------------------------------------
+
+    def merged(self, other: LearnerState, base: LearnerState | None) -> LearnerState:
+        """Return what both have learned; since `base`, from which both went on, if there is one.
+
+        An arm of the base that one of the two has removed since stays removed.
+        """
+        arms = self._merged_arms(other, base)
+        features = self.features.copy()
+        features.take_units_of(other.features)
+        known = Moments.empty(len(features.moments.origin))
+        if base is not None:
+            known = base.features.moments
+        features.moments.merge(other.features.moments, known)
+        features.sample.merge(other.features.sample)
+        features.merge_rewards(other.features)
+        if features.is_ready:
+            posterior = self._converted(features, arms)
+            posterior.merge(
+                other._converted(features, arms),
+                base=None if base is None else base._converted(features, arms),
+                is_sure=True,  # their lineage tells: early predictions may have been made again
+            )
+            result = LearnerState(arms, features, posterior)
+            # Those of the other one stay as they were predicted there.
+            change = features.from_units_of(self.features)
+            result.provisional = [
+                one._replace(design=change @ one.design) for one in _of(arms, self.provisional)
+            ]
+        else:
+            result = LearnerState(arms, features, self._aligned(arms))
+            mine = {one.key for one in self.waiting}
+            theirs = [one for one in other.waiting if one.key not in mine]
+            gone = set() if base is None else {one.key for one in base.waiting} - mine
+            theirs = [one for one in theirs if one.key not in gone]
+            result.waiting = _of(arms, self.waiting + theirs)
+        result._seen = self._seen
+        result.see(np.empty((0, features.dim)))
+        return result
+
+    def _merged_arms(self, other: LearnerState, base: LearnerState | None) -> Arms:
+        old: tuple[Arm, ...] = () if base is None else base.arms.names
+        gone = {arm for arm in old if arm not in self.arms or arm not in other.arms}
+        mine = [arm for arm in self.arms.names if arm not in gone]
+        new = [arm for arm in other.arms.names if arm not in self.arms and arm not in gone]
+        if not mine + new:
+            raise InvalidValue(
+                "every arm was removed from one of these bandits: none would be left"
+            )
+        if base is not None and base.features.is_ready:
+            before, here, there = base.counts, self.counts, other.counts
+            for arm in (arm for arm in mine if arm in base.arms):
+                if min(here[arm], there[arm]) < before[arm]:
+                    raise InvalidValue(
+                        f"arm {arm!r} was removed and added again in one of these bandits since "
+                        "their base: remove it from that one before they are merged"
+                    )
+        return Arms(mine + new, shared=self.arms.shared)
+
+    def _converted(self, features: Features, arms: Arms) -> Posterior:
+        """Return a copy of all that was learned, in the units of `features` and for these arms."""
+        posterior = self._aligned(arms)
+        posterior.change_units(features.from_units_of(self.features))
+        if self.features.is_ready:  # else all of it waits, and the posterior is empty
+            posterior.move_rewards(self.features.offset - features.offset)
+        _teach(posterior, arms, features, _of(arms, self.waiting))
+        return posterior
+
+    def _aligned(self, arms: Arms) -> Posterior:
+        """Return a copy of the posterior with the parameters of `arms`, in their order."""
+        posterior = self.posterior.copy()
+        if not arms.shared:
+            unknown = [arm for arm in arms.names if arm not in self.arms]
+            if unknown:
+                posterior.extend(len(unknown))
+            place = {arm: i for i, arm in enumerate((*self.arms.names, *unknown))}
+            posterior.keep([place[arm] for arm in arms.names])
+        return posterior
+
+
+def _of(arms: Arms, rewards: list[Kept]) -> list[Kept]:
+    """Return the rewards of these arms; where arms share a parameter, all of them."""
+    if arms.shared:
+        first = arms.names[0]
+        return [one if one.arm in arms else one._replace(arm=first) for one in rewards]
+    return [one for one in rewards if one.arm in arms]
+
+
+def _teach(
+    posterior: Posterior, arms: Arms, features: Features, rewards: Sequence[Waiting]
+) -> tuple[Floats, Floats]:
+    """Have a posterior learn rewards that were waiting; return their design, and what counted."""
+    if not rewards:
+        return np.empty((0, features.n_columns)), np.empty(0)
+    parameter_of = np.array([arms.parameter(one.arm) for one in rewards], dtype=np.int64)
+    rows = features.filled(np.array([one.observation for one in rewards]))
+    design = features.design(rows)
+    given = features.limited(np.array([one.reward for one in rewards]), before=0)
+    posterior.learn_rows(parameter_of, design, given - features.offset)
+    return design, given

@@ -1,0 +1,20 @@
+"""Observers: from what was seen to what a posterior is about."""
+
+from keyhole.core.observers.features import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Features, Fill
+from keyhole.core.observers.moments import Moments
+from keyhole.core.observers.units import MIN_SEEN, SAMPLE, Sample, Units
+
+__all__ = [
+    "CLIP",
+    "LOOKS",
+    "MIN_SEEN",
+    "PREDICTED",
+    "REWARDS",
+    "SAMPLE",
+    "Effects",
+    "Features",
+    "Fill",
+    "Moments",
+    "Sample",
+    "Units",
+]

@@ -1,0 +1,368 @@
+"""From what is observed to what the posterior is about: entries predicted, units, a constant."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole import checks
+from keyhole.core.kernels import Floats
+from keyhole.core.observers.moments import Moments
+from keyhole.core.observers.units import MIN_SEEN, Sample, Scale, Units
+from keyhole.errors import InvalidValue, shown
+
+# What may be done about missing entries.
+Fill: TypeAlias = Literal["predict", "mean", "zero", "drop"]
+
+# With a constant, rewards are counted from the median of the first ones, this many.
+REWARDS = 8
+# Values more than this many units from their feature's middle are taken as that far, and so are
+# the first rewards.
+CLIP = 10.0
+# Units are looked at again each time that features were seen 4 times as often as the time before:
+# everything is then known twice as well. Early predictions are, the first three times.
+LOOKS = tuple(MIN_SEEN * 4**k for k in range(1, 25))
+PREDICTED = LOOKS[2]
+
+
+class Effects(NamedTuple):
+    """What an arm's reward is made of: the constant, if there is one, then a number per feature.
+
+    estimate: what one more of the feature adds, in its own units, by least squares. error: its
+    standard error; infinite while the rewards do not determine it, and the estimate is then the
+    posterior's mean.
+    """
+
+    estimate: Floats
+    error: Floats
+
+
+class Features:
+    """What a bandit does to observations before its posterior sees them.
+
+    Units are settled when enough was seen, and replaced where later values show that they are
+    far from right: the posterior is a sum, and a sum in some units can be converted to others.
+
+    Parameters
+    ----------
+    dim : int
+        The length of an observation.
+    intercept : bool
+        Put a constant before the features, and count rewards from a zero of their own, so that
+        adding a number to all of them changes no decision.
+    standardize : bool
+        Convert features to units of their own spread (and, with a constant, from their middle).
+    missing : {"predict", "mean", "zero", "drop"} or None
+        What replaces NaN: the best linear prediction from the entries that are there, the mean of
+        the entry so far, or 0. "drop" leaves out observations with a missing entry.
+    clip : float or None
+        With `standardize`, move features, and the first 32 rewards, that are more than this many
+        units from their middle to that limit.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        intercept: bool = False,
+        standardize: bool = False,
+        missing: Fill | None = None,
+        clip: float | None = CLIP,
+    ) -> None:
+        self.dim = dim
+        self.intercept = checks.flag("intercept", intercept)
+        self.standardize = checks.flag("standardize", standardize)
+        if missing is not None and not (isinstance(missing, str) and missing in get_args(Fill)):
+            kinds = ", ".join(map(repr, get_args(Fill)))
+            raise InvalidValue(f"missing must be one of {kinds}, or None, got {shown(missing)}")
+        self.missing = missing
+        self.clip = None if clip is None else checks.number("clip", clip, least=1.0)
+        if not self.standardize and self.clip not in (CLIP, None):
+            raise InvalidValue("clip is in units of features, which need standardize=True")
+        # Whether observations are taken as they are.
+        self.is_plain = not (self.intercept or self.standardize or self.missing)
+        self.moments = Moments.empty(dim if self.watches else 0)
+        self.sample = Sample.empty(dim if self.standardize else 0)
+        self.units: Units | None = None
+        self._scale_of: tuple[Units, Scale] | None = None
+        # The same of rewards, as of one more feature.
+        self.reward_sample = Sample.empty(1 if self.standardize else 0)
+        self.reward_unit = Units.unknown(len(self.reward_sample.seen))
+        # What rewards are counted from; None until that is settled.
+        self.zero: float | None = None if self.intercept else 0.0
+        # Warnings to be given when what is being done is done, and how many values were clipped.
+        self.messages: list[str] = []
+        self.n_clipped = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings it was made with."""
+        return {
+            "intercept": self.intercept,
+            "standardize": self.standardize,
+            "missing": self.missing,
+            "clip": self.clip,
+        }
+
+    @property
+    def watches(self) -> bool:
+        """Whether anything follows from the observations' mean and covariance."""
+        return self.standardize or self.missing in ("predict", "mean")
+
+    @property
+    def n_columns(self) -> int:
+        """How many numbers the posterior is about."""
+        return self.dim + self.intercept
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether observations and rewards can be converted to the posterior's units."""
+        return self.zero is not None and (not self.standardize or self.units is not None)
+
+    @property
+    def offset(self) -> float:
+        """What is taken off every reward: 0 while that is not settled, and nothing learned."""
+        return self.zero or 0.0
+
+    @property
+    def n_rewards(self) -> int:
+        """How many rewards were seen, where that is counted."""
+        return int(self.reward_sample.seen.sum())
+
+    @property
+    def seen(self) -> float:
+        """How often the feature that was seen most was seen."""
+        return float(self.moments.pairs.diagonal().max()) if self.watches else 0.0
+
+    def limited(self, rewards: Floats, before: int) -> Floats:
+        """Return rewards; of the first 32 those far from the others are moved to the limit.
+
+        Later ones count as they are: a large reward that comes seldom may be what it is all about.
+
+        Parameters
+        ----------
+        rewards : ndarray of shape (n,)
+            Rewards in the order they came.
+        before : int
+            How many there were before them.
+        """
+        if self.clip is None or not self.reward_unit.scale.any() or before >= MIN_SEEN:
+            return rewards
+        middle, scale = float(self.reward_unit.middle[0]), float(self.reward_unit.scale[0])
+        low, high = middle - self.clip * scale, middle + self.clip * scale
+        limited: Floats = rewards.copy()
+        first = slice(0, MIN_SEEN - before)
+        limited[first] = np.clip(rewards[first], low, high)
+        for value in rewards[limited != rewards]:
+            self._note_far("reward", value, middle, scale)
+        return limited
+
+    def see_rewards(self, rewards: Floats) -> None:
+        """Add rewards; their unit follows from the last of them each time their number doubles."""
+        if not self.standardize:
+            return
+        before = int(self.reward_sample.seen[0])
+        self.reward_sample.add(rewards[:, None])
+        after = int(self.reward_sample.seen[0])
+        if after >= REWARDS and (before < REWARDS or before.bit_length() < after.bit_length()):
+            self.reward_unit = self.reward_sample.units(np.ones(1, dtype=bool))
+
+    def fix_zero(self, rewards: list[float]) -> None:
+        """Count rewards from the median of the first that wait, if they are enough."""
+        if self.zero is None and len(rewards) >= REWARDS:
+            self.zero = float(np.median(rewards[:REWARDS]))
+
+    # -- observations -----------------------------------------------------------------------------
+
+    def numbers(self, y: ArrayLike) -> Floats:
+        """Return y as a fresh array of usable numbers, and of NaN where that is allowed."""
+        if self.missing is not None:
+            return checks.with_missing("y", y)
+        try:
+            return checks.floats("y", y)
+        except InvalidValue as reason:
+            if np.isnan(checks.with_missing("y", y)).any():
+                raise InvalidValue(
+                    f"{reason}; missing entries are predicted with missing='predict'"
+                ) from None
+            raise
+
+    def filled(self, rows: Floats) -> Floats:
+        """Return rows, (n, dim), with NaN replaced; nothing is added to what was seen.
+
+        An entry that was never seen cannot be predicted and stays NaN, and so do dropped rows.
+        """
+        if self.missing in (None, "drop") or not np.isnan(rows).any():
+            return rows
+        rows = rows.copy()
+        if self.missing == "predict":
+            self.moments.fill(rows)
+        else:
+            usual = self.moments.mean if self.missing == "mean" else np.zeros(self.dim)
+            np.copyto(rows, usual, where=np.isnan(rows))
+        return rows
+
+    def see(self, rows: Floats) -> None:
+        """Add rows as they were observed, NaN and all, and settle the units that are due."""
+        if self.watches:
+            self.moments.add(rows)
+        if not self.standardize:
+            return
+        self.sample.add(rows)
+        if self.units is not None and self._scale().is_complete:
+            return
+        units = self.units or Units.unknown(self.dim)
+        due = units.due(self.moments.seen)
+        if due.any():
+            self.units = units.replaced(self.sample.units(due), due)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether rows are converted in the same way until units are looked at again."""
+        if not self.is_ready or self.missing == "drop":
+            return False
+        if not self.standardize:
+            return True
+        return self._scale().is_complete and self.n_rewards >= MIN_SEEN
+
+    def see_rounds(self, rounds: Floats) -> Floats:
+        """Add rounds one after another, (T, n, dim); return them with NaN replaced.
+
+        Each is filled in from the rounds before it, as `filled` and `see` do one by one.
+        """
+        rows = rounds.reshape(-1, self.dim)
+        if self.standardize:
+            self.sample.add(rows)
+        if self.missing == "predict":
+            filled = rounds.copy()
+            self.moments.fill_rounds(filled)
+            return filled
+        if self.missing == "mean":
+            filled = rounds.copy()
+            for raw, row in zip(rounds, filled, strict=True):
+                np.copyto(row, self.moments.mean, where=np.isnan(raw))
+                self.moments.add(raw)
+            return filled
+        if self.watches:
+            self.moments.add(rows)
+        return self.filled(rows).reshape(rounds.shape)
+
+    def better_units(self) -> Units | None:
+        """Return units by the last values; those that are not far apart from the old ones stay."""
+        if self.units is None:
+            return None
+        latest = self.sample.units(self.units.known)
+        return self.units.replaced(latest, self.units.differ(latest))
+
+    def design(self, rows: Floats) -> Floats:
+        """Return rows, (..., dim), as the posterior sees them, (..., n_columns).
+
+        An entry that is missing still was never seen: the posterior sees 0 of it. Of a row that is
+        dropped it sees nothing at all.
+        """
+        design = np.empty((*rows.shape[:-1], self.n_columns))
+        features = design[..., 1:] if self.intercept else design
+        if self.intercept:
+            design[..., 0] = 1.0
+        if self.units is None:
+            features[...] = rows
+        else:
+            self._scale().apply(rows, out=features)
+        if self.missing is not None:
+            features[np.isnan(features)] = 0.0
+        if self.missing == "drop":
+            design[np.isnan(rows).any(axis=-1)] = 0.0
+        return design
+
+    def _scale(self) -> Scale:
+        """Return what the units come down to, computed once for each."""
+        units = self.units or Units.unknown(self.dim)
+        if self._scale_of is None or self._scale_of[0] is not units:
+            limit = checks.LARGEST if self.clip is None else self.clip
+            self._scale_of = (units, units.scale_for(centred=self.intercept, limit=limit))
+        return self._scale_of[1]
+
+    def note_clipped(self, rows: Floats, names: tuple[str, ...] | None) -> None:
+        """Note the first value that `design` does not take as it is."""
+        if self.units is None:
+            return
+        scale = self._scale()
+        far = (rows < scale.low) | (rows > scale.high)
+        if far.any():
+            *place, j = np.argwhere(far)[0].tolist()
+            name = f"feature {j}" if names is None else f"feature {names[j]!r}"
+            self._note_far(name, rows[(*place, j)], self.units.middle[j], self.units.scale[j])
+
+    def _note_far(self, name: str, value: float, middle: float, scale: float) -> None:
+        """Note a far value; of many, those whose number is a power of two."""
+        self.n_clipped += 1
+        if self.n_clipped & (self.n_clipped - 1):
+            return
+        limit = checks.LARGEST if self.clip is None else self.clip
+        self.messages.append(
+            f"{name} is {value:g}, far from its usual {middle:g} ± {scale:g}: it is clipped to "
+            f"{limit:g} of these units ({self.n_clipped} times so far; clip=None takes values as "
+            "they are)"
+        )
+
+    # -- converting -------------------------------------------------------------------------------
+
+    def from_units_of(self, other: Features) -> Floats:
+        """Return M with design = M other_design, for observations in the other's units."""
+        own, theirs = self.units, other.units
+        if own is None or theirs is None:
+            return np.eye(self.n_columns)
+        both = own.known & theirs.known
+        change = np.divide(theirs.scale, own.scale, out=np.zeros(self.dim), where=both)
+        if not self.intercept:
+            return np.diag(change)
+        result = np.diag(np.concatenate([[1.0], change]))
+        moved = theirs.middle - own.middle
+        result[1:, 0] = np.divide(moved, own.scale, out=np.zeros(self.dim), where=both)
+        return result
+
+    def take_units_of(self, other: Features) -> None:
+        """Take over the units, and the rewards' zero, that are not settled here, but there."""
+        if self.zero is None:
+            self.zero = other.zero
+        if self.units is None or other.units is None:
+            self.units = self.units or other.units
+            return
+        self.units = other.units.replaced(self.units, self.units.known)
+
+    def merge_rewards(self, other: Features) -> None:
+        """Add what another has seen of rewards."""
+        self.reward_sample.merge(other.reward_sample)
+        if not self.reward_unit.known.any():
+            self.reward_unit = other.reward_unit
+
+    def with_units(self, units: Units) -> Features:
+        """Return a copy in other units."""
+        twin = self.copy()
+        twin.units = units
+        return twin
+
+    def steps(self) -> Floats:
+        """Return what one more of each feature adds to a design; the design of 0 comes first.
+
+        Without a constant there is no first row. A feature without a unit has a row of zeros.
+        """
+        scale = np.ones(self.dim) if self.units is None else self.units.scale
+        steps = np.divide(1.0, scale, out=np.zeros(self.dim), where=scale > 0.0)
+        if not self.intercept:
+            return np.diag(steps)
+        result = np.diag(np.concatenate([[1.0], steps]))
+        if self.units is not None:
+            result[0, 1:] = -self.units.middle * steps
+        return result
+
+    def copy(self) -> Features:
+        """Return an independent copy."""
+        twin = Features(self.dim, **self.options)
+        twin.moments, twin.sample = self.moments.copy(), self.sample.copy()
+        twin.units, twin.zero = self.units, self.zero
+        twin.messages, twin.n_clipped = self.messages, self.n_clipped
+        twin.reward_sample, twin.reward_unit = self.reward_sample.copy(), self.reward_unit
+        return twin

@@ -1,0 +1,22 @@
+"""LinUCB: optimism in the face of uncertainty, with a fixed multiple of the width."""
+
+from dataclasses import dataclass, field
+
+from keyhole import checks
+from keyhole.core.kernels import Rule
+from keyhole.core.policies.policy import Policy
+
+
+@dataclass(frozen=True, repr=False)
+class LinUCB(Policy):
+    """Choose the arm with the largest mean + alpha width."""
+
+    alpha: float = field(default=1.0, kw_only=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_field("alpha", checks.number("alpha", self.alpha, least=0.0))
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(optimism=self.alpha)

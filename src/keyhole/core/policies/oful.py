@@ -1,0 +1,53 @@
+"""OFUL: optimism of exactly the size that the theory asks for (lem:subg)."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from keyhole import checks
+from keyhole.core.kernels import Rule
+from keyhole.core.policies.policy import Policy
+from keyhole.errors import InvalidValue, shown
+
+
+@dataclass(frozen=True, repr=False)
+class OFUL(Policy):
+    """Choose the arm with the largest mean + radius_i width, radius_i that of its own ellipsoid.
+
+    radius_i = r sqrt(d log(trace B_i / (d prior)) + 2 log(1 / delta)) + sqrt(prior) c_eta: the
+    radius of lem:subg, with what was seen of an arm in place of a bound on what can be. r: the
+    standard deviation of a reward given its observation, or "oracle", for simulations, that of the
+    world that the policy plays in. c_eta: how long a parameter may be. delta: how likely an
+    ellipsoid may miss its parameter, ever.
+
+    >>> import keyhole as kh
+    >>> kh.OFUL(r=0.5, delta=0.1)
+    OFUL(r=0.5, delta=0.1)
+    """
+
+    r: float | Literal["oracle"] = field(default=1.0, kw_only=False)
+    c_eta: float = field(default=1.0, kw_only=True)
+    delta: float = field(default=0.05, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.r, str):
+            self._set_field("r", checks.number("r", self.r, least=0.0))
+        elif self.r != "oracle":
+            raise InvalidValue(f"r must be a number or 'oracle', got {shown(self.r)}")
+        self._set_field("c_eta", checks.number("c_eta", self.c_eta, least=0.0))
+        self._set_field("delta", checks.number("delta", self.delta, above=0.0, most=1.0))
+
+    def resolve(self, noise_scale: float) -> Self:
+        """With r="oracle", the policy with this r."""
+        return replace(self, r=noise_scale) if self.r == "oracle" else self
+
+    @property
+    def rule(self) -> Rule:
+        if isinstance(self.r, str):
+            raise InvalidValue("r='oracle' is for simulations: give a number")
+        return Rule(
+            optimism=math.sqrt(self.prior_precision) * self.c_eta,
+            radius=self.r,
+            level=2.0 * math.log(1.0 / self.delta),
+        )

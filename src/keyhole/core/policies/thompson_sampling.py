@@ -1,0 +1,43 @@
+"""Thompson sampling, the paper's Algorithms 1 and 2."""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from keyhole import checks
+from keyhole.core.kernels import Rule
+from keyhole.core.policies.policy import Policy
+from keyhole.errors import InvalidValue, shown
+
+
+@dataclass(frozen=True, repr=False)
+class ThompsonSampling(Policy):
+    """Choose the arm whose sampled parameter promises most (eq:sample).
+
+    v is the standard deviation of a reward given its observation, the paper's posterior
+    dispersion: the theory asks for at least R. "learned" estimates it for each parameter from the
+    rewards, starting from their mean square. "oracle", for simulations, takes the
+    `noise_scale` of the world that the policy plays in, which is R in a normal one.
+
+    >>> import keyhole as kh
+    >>> kh.ThompsonSampling(v=0.5, sharing="shared")
+    ThompsonSampling(sharing='shared', v=0.5)
+    """
+
+    v: float | Literal["learned", "oracle"] = field(default="learned", kw_only=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.v, str):
+            self._set_field("v", checks.number("v", self.v, least=0.0))
+        elif self.v not in ("learned", "oracle"):
+            raise InvalidValue(f"v must be a number, 'learned' or 'oracle', got {shown(self.v)}")
+
+    def resolve(self, noise_scale: float) -> Self:
+        """With v="oracle", the policy with this v."""
+        return replace(self, v=noise_scale) if self.v == "oracle" else self
+
+    @property
+    def rule(self) -> Rule:
+        if self.v == "oracle":
+            raise InvalidValue("v='oracle' is for simulations: give a number, or 'learned'")
+        return Rule(learned=True) if self.v == "learned" else Rule(dispersion=self.v)

@@ -1,0 +1,415 @@
+"""`Posterior`: what has been learned of one parameter or of many, as sums (eq:Bic, eq:etahatc).
+
+Precision B = prior I + sum y y', moment b = sum r y, count n and sum r^2 are the truth. They add
+up, so batches equal singles, the order does not matter and posteriors merge. Covariance P = B^-1
+and mean = P b are caches, moved by rank-one steps and computed anew from the sums on a schedule.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keyhole import checks
+from keyhole.core import kernels
+from keyhole.core.kernels import Floats, Ints, State
+from keyhole.errors import InvalidValue, shown
+
+# A direction of which the sums hold less than this share of what they hold of another was not seen.
+UNSEEN = 1e-10
+
+
+class Posterior:
+    """Gaussian posteriors of `n_parameters` vectors of dimension `dim`, up to the noise's variance.
+
+    Sums of squares up to 1e15 times the prior's precision are told from it; beyond that float64
+    cannot hold both, and directions in which nothing was seen look a little more certain than they
+    are.
+
+    >>> import keyhole as kh
+    >>> posterior = kh.Posterior(n_parameters=1, dim=2, prior_precision=1.0)
+    >>> posterior.learn(0, np.array([1.0, 2.0]), reward=3.0)
+    >>> posterior.mean[0].round(12).tolist()        # 3 (1, 2) / (1 + 5)
+    [0.5, 1.0]
+    """
+
+    def __init__(self, *, n_parameters: int, dim: int, prior_precision: float = 1.0) -> None:
+        k = checks.whole("n_parameters", n_parameters)
+        d = checks.whole("dim", dim)
+        prior = checks.positive("prior_precision", prior_precision)
+        _check_size(k, d)
+        state = State(
+            prior=np.full(k, prior),
+            matrices=kernels.aligned_zeros((k, d + 1, d)),
+            moment=np.empty((k, d)),
+            n=np.empty(k),
+            squares=np.empty(k),
+            mean=np.empty((k, d)),
+            residual=np.empty(k),
+            penalty=np.empty(k),
+            trace=np.empty(k),
+            bound=np.empty(k),
+            staleness=np.empty(k),
+        )
+        self._core = kernels.Core(state)
+        self._core.forget()
+
+    @property
+    def core(self) -> kernels.Core:
+        """What the kernels take."""
+        return self._core
+
+    @property
+    def state(self) -> State:
+        """The arrays themselves, which are told first what large matrices have waiting."""
+        self._core.flush_all()
+        state: State = self._core.state
+        return state
+
+    @property
+    def prior_precision(self) -> float:
+        """The precision of each coordinate before any reward."""
+        return float(self._core.state.prior[0])
+
+    @property
+    def n_parameters(self) -> int:
+        """How many parameters there are."""
+        return int(self._core.size)
+
+    @property
+    def dim(self) -> int:
+        """The dimension of an observation, and of a parameter."""
+        return int(self._core.dim)
+
+    @property
+    def precision(self) -> Floats:
+        """B = prior I + sum y y', (n_parameters, dim, dim), read-only like all that follow."""
+        return _mirrored(self.state.precision.transpose(0, 2, 1))
+
+    @property
+    def moment(self) -> Floats:
+        """b = sum r y, (n_parameters, dim)."""
+        return _locked(self.state.moment)
+
+    @property
+    def count(self) -> Ints:
+        """How many rewards each parameter has learned from."""
+        return self.state.n.astype(np.int64)
+
+    @property
+    def squares(self) -> Floats:
+        """The sum of the squared rewards of each parameter."""
+        return _locked(self.state.squares)
+
+    @property
+    def covariance(self) -> Floats:
+        """P = B^-1, (n_parameters, dim, dim); the posterior's covariance is v^2 P."""
+        return _mirrored(self.state.covariance)
+
+    @property
+    def mean(self) -> Floats:
+        """P b, (n_parameters, dim): the estimate of each parameter."""
+        return _locked(self.state.mean)
+
+    def noise_scale(self) -> NDArray[np.float64]:
+        """The standard deviation of each parameter's reward given y, estimated from the sums.
+
+        It is the square root of the residual sum of squares over its degrees of freedom, with a
+        weak prior at what all parameters together tell, and that one at the mean square of the
+        rewards; 1 before any reward.
+        """
+        return self.explorations(kernels.Rule(learned=True))[1]
+
+    def explorations(self, rule: kernels.Rule) -> tuple[Floats, Floats]:
+        """The optimism and the dispersion v of each parameter under a rule."""
+        if not isinstance(rule, kernels.Rule):
+            raise InvalidValue(f"rule must be a Rule, got {shown(rule)}")
+        found: tuple[Floats, Floats] = kernels.Explorer(self._core, rule.plain()).explorations()
+        return found
+
+    def scores(self, rule: kernels.Rule, parameter_of: Ints, y: Floats) -> tuple[Floats, Floats]:
+        """Location and scale of the score of each arm under a rule, as in `predict`."""
+        mean, width = self.predict(parameter_of, y)
+        optimism, dispersion = self.explorations(rule)
+        parameter_of = self._indices(parameter_of)
+        return mean + optimism[parameter_of] * width, dispersion[parameter_of] * width
+
+    def predict(self, parameter_of: Ints, y: Floats) -> tuple[Floats, Floats]:
+        """Return mean and width (y'Py)^1/2 of y'eta, (n, n_arms) each.
+
+        Parameters
+        ----------
+        parameter_of : ndarray of int of shape (n_arms,)
+            The parameter of each arm.
+        y : ndarray of shape (n, dim) or (n, n_arms, dim)
+            One row for all arms, or a row for each.
+        """
+        parameter_of, y = self._indices(parameter_of), checks.floats("y", y)
+        n = len(y) if y.ndim else 0
+        if y.ndim < 2 or y.shape not in ((n, self.dim), (n, parameter_of.size, self.dim)):
+            raise InvalidValue(
+                f"y must have shape (n, {self.dim}) or (n, {parameter_of.size}, {self.dim}), "
+                f"got {y.shape}"
+            )
+        rows = y if y.ndim == 3 else y[:, None]
+        mean, width = np.empty((2, n, parameter_of.size))
+        self._core.predict(parameter_of, rows, mean, width)
+        return mean, width
+
+    def least_squares(self, steps: Floats) -> tuple[Floats, Floats]:
+        """Return estimates of steps @ eta without the prior, which pulls them towards zero.
+
+        Parameters
+        ----------
+        steps : ndarray of shape (m, dim)
+            The combinations of coordinates that are wanted.
+
+        Returns
+        -------
+        estimate : ndarray of shape (n_parameters, m)
+            By least squares; in directions that were not seen the posterior's.
+        error : ndarray of shape (n_parameters, m)
+            Standard errors; infinite where the rewards alone do not determine the combination.
+        """
+        estimate, error = np.empty((2, self.n_parameters, len(steps)))
+        for i, precision in enumerate(self.precision):
+            values, vectors = np.linalg.eigh(precision)
+            data = values - self.prior_precision  # the eigenvalues of sum y y'
+            seen = data > UNSEEN * values.max()
+            gain = np.where(seen, 1.0 / np.where(seen, data, 1.0), 1.0 / values)
+            moment, along = vectors.T @ self.state.moment[i], steps @ vectors
+            estimate[i] = along @ (gain * moment)
+            # The residual sum of squares is smaller than with the prior by b'(P b - estimate).
+            rest = self.state.residual[i] - ((gain - 1.0 / values) * moment**2).sum()
+            freedom = self.state.n[i] - seen.sum()
+            noise = max(rest, 0.0) / max(freedom, 1.0)
+            error[i] = np.sqrt(noise * (along**2 @ gain))
+            unseen = (along[:, ~seen] ** 2).sum(axis=1) > UNSEEN * (along**2).sum(axis=1)
+            error[i, unseen | (freedom <= 0)] = np.inf
+        return estimate, error
+
+    def learn(self, parameter: int, y: Floats, reward: float) -> None:
+        """Learn that `parameter` gave `reward` at observation y."""
+        self.learn_many(
+            [checks.whole("parameter", parameter, least=0)],
+            checks.floats("y", y)[None],
+            np.array([checks.number("reward", reward)]),
+        )
+
+    def learn_many(self, parameters: ArrayLike, y: Floats, rewards: Floats) -> None:
+        """Learn many rewards: row t of y, (n, dim), belongs to parameters[t] and rewards[t].
+
+        A parameter with fewer new rewards than dimensions takes rank-one steps; one with more
+        gets its sums first and its caches by one inverse, which is cheaper.
+        """
+        y, rewards = checks.floats("y", y), checks.floats("rewards", rewards)
+        parameter_of = self._indices(parameters)
+        n = parameter_of.size
+        if rewards.shape != (n,) or y.shape != (n, self.dim):
+            raise InvalidValue(
+                f"learn_many needs n parameters, n rewards and y of shape (n, {self.dim}), "
+                f"got shapes {parameter_of.shape}, {rewards.shape} and {y.shape}"
+            )
+        self.learn_rows(parameter_of, y, rewards)
+
+    def learn_rows(self, parameter_of: Ints, y: Floats, rewards: Floats) -> None:
+        """Learn many rewards as `learn_many` does, of arrays that were checked."""
+        often = np.bincount(parameter_of, minlength=self.n_parameters) >= max(self.dim, 2)
+        self._core.learn(parameter_of, y, rewards, often)
+
+    def rows(self, parameter_of: Ints) -> State:
+        """Return a copy of the arrays of some parameters, to be put back by `put_back`."""
+        return State(*(array[parameter_of] for array in self.state))
+
+    def put_back(self, parameter_of: Ints, rows: State) -> None:
+        """Give parameters the arrays that `rows` has copied before."""
+        for array, before in zip(self.state, rows, strict=True):
+            array[parameter_of] = before
+
+    def exchange(self, parameter_of: Ints, old: Floats, new: Floats, rewards: Floats) -> None:
+        """Put observations in place of others that these rewards were learned at.
+
+        Parameters
+        ----------
+        parameter_of : ndarray of int of shape (n,)
+            The parameter that each reward belongs to.
+        old, new : ndarray of shape (n, dim)
+            The observations that were learned, and those to have learned instead.
+        rewards : ndarray of shape (n,)
+            The rewards that were learned.
+        """
+        for i in np.unique(parameter_of):
+            rows = parameter_of == i
+            change = new[rows].T @ new[rows] - old[rows].T @ old[rows]
+            self.state.precision[i] += np.triu(change)
+            self.state.moment[i] += rewards[rows] @ (new[rows] - old[rows])
+            self._core.recompute_caches(int(i))
+
+    def merge(
+        self, other: Posterior, *, base: Posterior | None = None, is_sure: bool = False
+    ) -> None:
+        """Add what `other` has learned, parameter by parameter.
+
+        Parameters
+        ----------
+        other : Posterior
+            What is added.
+        base : Posterior, optional
+            What both started from, and would otherwise count twice.
+        is_sure : bool, default False
+            Do without the proof that `other` has gained on `base` in every direction: observations
+            that were exchanged since need not.
+        """
+        for each in (other, base):
+            if not isinstance(each, Posterior | None) or other is None:
+                raise InvalidValue(
+                    f"merge takes another Posterior, and one as base, got {shown(each)}"
+                )
+        start = base or Posterior(
+            n_parameters=self.n_parameters, dim=self.dim, prior_precision=self.prior_precision
+        )
+        for each in (other, start):
+            if (each.n_parameters, each.dim) != (self.n_parameters, self.dim):
+                raise InvalidValue("posteriors of different sizes cannot be merged")
+            if each.prior_precision != self.prior_precision:
+                raise InvalidValue("posteriors of different prior_precision cannot be merged")
+        gained = other.precision - start.precision
+        # What was learned since is a sum of squares; rounding may put it below zero by this much.
+        slack = 1e-9 * np.abs(other.precision).max(axis=(1, 2))
+        grew = is_sure or (np.linalg.eigvalsh(gained)[:, 0] >= -slack).all()
+        if (other.count < start.count).any() or not grew:
+            raise InvalidValue("both posteriors must have learned all that their base has")
+        if (self.count < start.count).any():
+            raise InvalidValue("both posteriors must have learned all that their base has")
+        lowest = np.linalg.eigvalsh(self.precision + gained)[:, 0]
+        squares = self.squares + other.squares - start.squares
+        if is_sure and ((lowest < -slack).any() or (squares < -1e-9 * self.squares).any()):
+            raise InvalidValue("what these posteriors learned since their base does not add up")
+        self.state.precision[:] += np.triu(gained)
+        for name in ("moment", "n", "squares"):
+            mine, theirs, known = (getattr(x.state, name) for x in (self, other, start))
+            mine += theirs - known
+        self._recompute()
+
+    def change_units(self, matrix: Floats) -> None:
+        """Go over to observations M y in place of y: the prior is then one in the new units."""
+        matrix = checks.floats("matrix", matrix)
+        if matrix.shape != (self.dim, self.dim):
+            raise InvalidValue(
+                f"matrix must have shape ({self.dim}, {self.dim}), got {matrix.shape}"
+            )
+        if np.array_equal(matrix, np.eye(self.dim)):
+            return
+        prior = self.prior_precision * np.eye(self.dim)
+        # Below the diagonal is P, which is computed anew.
+        self.state.precision[:] = np.triu(prior + matrix @ (self.precision - prior) @ matrix.T)
+        self.state.moment[:] = self.state.moment @ matrix.T
+        self._recompute()
+
+    def move_rewards(self, by: float) -> None:
+        """Go over to rewards r + by, of observations whose first entry is always 1.
+
+        That makes the first row of sum y y' the sum of y, and the first entry of b that of r.
+        """
+        by = checks.number("by", by)
+        if by == 0.0:
+            return
+        observed = self.precision[:, 0].copy()
+        observed[:, 0] -= self.prior_precision
+        self.state.squares[:] += by * (2.0 * self.state.moment[:, 0] + by * self.state.n)
+        self.state.moment[:] += by * observed
+        self._recompute()
+
+    def refresh(self) -> None:
+        """Compute covariance and mean anew from the sums, now rather than when next due."""
+        for i in range(self.n_parameters):
+            self._core.refresh(i)
+
+    def extend(self, n: int) -> None:
+        """Add n parameters of which nothing is known."""
+        fresh = Posterior(n_parameters=n, dim=self.dim, prior_precision=self.prior_precision)
+        pairs = zip(self.state, fresh.state, strict=True)
+        self._core = kernels.Core(State(*(np.concatenate(pair) for pair in pairs)))
+
+    def keep(self, parameters: Sequence[int]) -> None:
+        """Keep only these parameters, in this order."""
+        kept = self._indices(parameters)
+        if kept.size == 0 or np.unique(kept).size < kept.size:
+            raise InvalidValue("keep takes at least one parameter, and each of them once")
+        self._core = kernels.Core(State(*(array[kept] for array in self.state)))
+
+    def copy(self) -> Posterior:
+        """Return an independent copy, to the bit."""
+        return Posterior.of_state(State(*(array.copy() for array in self.state)))
+
+    @classmethod
+    def of_state(cls, state: State) -> Posterior:
+        """Return a posterior of these arrays, which become its own."""
+        posterior = object.__new__(cls)
+        posterior._core = kernels.Core(state)
+        return posterior
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Posterior:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (tuple(self.state),)
+
+    def _indices(self, parameters: ArrayLike) -> Ints:
+        """Return the numbers of parameters, each of which there is."""
+        indices = checks.floats("parameters", parameters)
+        inside = (indices == indices.round()) & (indices >= 0) & (indices < self.n_parameters)
+        is_whole = indices.size == 0 or np.asarray(parameters).dtype.kind in "iuO"
+        if indices.ndim != 1 or not is_whole or not inside.all():
+            raise InvalidValue(
+                f"parameters must be whole numbers from 0 to {self.n_parameters - 1}"
+            )
+        return indices.astype(np.int64)
+
+    def _recompute(self) -> None:
+        """Compute all that follows from the sums."""
+        for i in range(self.n_parameters):
+            self._core.recompute_caches(i)
+
+
+def _restored(arrays: tuple[Floats, ...]) -> Posterior:
+    """Return a posterior from a pickle, whose arrays may be read-only."""
+    return Posterior.of_state(State(*(np.array(array) for array in arrays)))
+
+
+def _check_size(n_parameters: int, dim: int) -> None:
+    """Refuse a posterior that is larger than this machine's memory."""
+    pending = 2 * kernels.TOGETHER if dim >= kernels.LARGE else 0
+    size = 8 * n_parameters * dim * (dim + 1 + pending)
+    if size > _memory():
+        raise InvalidValue(
+            f"{n_parameters:,} parameters of dimension {dim:,} take {size / 2**30:,.0f} GiB, and "
+            f"this machine has {_memory() / 2**30:,.0f}: give fewer arms or a smaller dim"
+        )
+
+
+def _memory() -> int:
+    """Return the bytes of memory of this machine; where it does not tell, a terabyte."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**40
+
+
+def _mirrored(lower: Floats) -> Floats:
+    """The symmetric matrices of which these are the lower triangles."""
+    below = np.tril(lower, -1)
+    return _locked(np.tril(lower) + below.transpose(0, 2, 1))
+
+
+def _locked(array: Floats) -> Floats:
+    """A view of the array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

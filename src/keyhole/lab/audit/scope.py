@@ -1,0 +1,98 @@
+"""What is audited, and how hard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+
+from keyhole import checks
+from keyhole.core import Policy, ThompsonSampling
+from keyhole.errors import InvalidValue
+from keyhole.lab.audit.tracing import Trace, trace
+from keyhole.lab.simulation import simulate
+from keyhole.lab.worlds import LinearWorld
+from keyhole.theory import Promises, instance, unmet
+
+# Rates show after this many pulls for each dimension.
+EARLY = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What is audited, and how hard: within the theory's assumptions, and with two arms or more.
+
+    The assumptions need normal contexts and normal sensing noise in every direction: with others R2
+    is infinite, and there is nothing to audit.
+    """
+
+    world: LinearWorld
+    horizon: int = 4000
+    replications: int = 40
+    delta: float = 0.1
+    seed: int = 1
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.world, LinearWorld):
+            raise InvalidValue(f"an audit is of a LinearWorld, got {type(self.world).__name__}")
+        if reasons := unmet(self.world):
+            raise InvalidValue(
+                f"there is nothing to audit: the theory promises nothing of this world. "
+                f"{'. '.join(reasons)}"
+            )
+        if self.world.n_arms < 2:
+            raise InvalidValue("an audit needs two arms or more")
+        checks.whole("horizon", self.horizon, least=100)
+        checks.whole("replications", self.replications, least=4)
+        checks.number("delta", self.delta, above=0.0, most=0.5)
+        checks.whole("seed", self.seed, least=0)
+
+    @cached_property
+    def promises(self) -> Promises:
+        """The bounds of this world."""
+        return Promises(instance(self.world), horizon=self.horizon, delta=self.delta)
+
+    @property
+    def policy(self) -> Policy:
+        """Algorithm 1 with v = R, or Algorithm 2."""
+        return ThompsonSampling(v="oracle", sharing="shared" if self.shared else "per-arm")
+
+    def runs(self, policy: Policy) -> xr.Dataset:
+        """Curves of a policy at times evenly spaced on a logarithmic scale."""
+        times = np.unique(np.geomspace(1, self.horizon, 80).astype(int))
+        return simulate(
+            self.world,
+            {"audited": policy},
+            horizon=self.horizon,
+            replications=self.replications,
+            seed=self.seed,
+            checkpoints=times.tolist(),
+            progress=False,
+        ).sel(policy="audited")
+
+    @cached_property
+    def oracle_runs(self) -> xr.Dataset:
+        """Curves of the policy that the theorems are about."""
+        return self.runs(self.policy)
+
+    @cached_property
+    def traced(self) -> Trace:
+        """The same policy, looked at after every pull."""
+        return trace(
+            self.world,
+            self.policy,
+            self.promises,
+            replications=self.replications,
+            seed=self.seed,
+        )
+
+    @property
+    def is_early(self) -> bool:
+        """Whether some parameter that matters was seen so little that no rate can show yet."""
+        matters = [True] if self.shared else [one.value > 0 for one in self.promises.instance.p]
+        pulls = self.oracle_runs.pulls.isel(time=-1).mean("replication").values
+        seen = [pulls.sum()] if self.shared else pulls[matters]
+        return bool(np.min(seen) < EARLY * self.world.dim)

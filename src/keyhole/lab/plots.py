@@ -1,0 +1,277 @@
+"""Data set in, matplotlib figure out.
+
+A policy keeps its colour from figure to figure: it goes by the name, not by the place among the
+policies of one figure.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from keyhole.errors import InvalidValue, shown
+from keyhole.lab.summary import over_log_squared, summarize, times_root
+
+# Labels of axes, wherever these quantities are drawn.
+NORMALIZED = r"regret $/\ (\log t)^2$"
+ERROR = r"$\sqrt{t}\ \|\hat\eta_i - \eta_i\|$"
+
+# Okabe and Ito's colours, told apart with any kind of colour vision; the yellow is left out, which
+# is too faint for a line on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+# When the colours come round again, so does the next kind of line; dashes are the worst case's.
+LINES: tuple[Any, ...] = ("-", ":", "-.", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3)))
+
+
+# The colours of policies by the first of these words that is in the name; see `colour`.
+WORDS = ("thompson", "linucb", "epsilon", "oful", "first", "greedy", "uniform", "random", "oracle")
+PLACES = (0, 2, 4, 5, 3, 1, 6, 6, 1)
+
+
+def regret(runs: xr.Dataset, *, axes: Axes | None = None) -> Figure:
+    """Draw the cumulative regret of each policy: mean with a 95% band, and dashed the worst case.
+
+    Parameters
+    ----------
+    runs : Dataset
+        What `simulate` returned.
+    axes : Axes, optional
+        Axes to draw into, without a legend. By default a new figure with one.
+
+    Returns
+    -------
+    Figure
+        The figure of the axes.
+
+    Raises
+    ------
+    InvalidValue
+        For runs without the variable `regret`, or axes that are none.
+    """
+    return curves(_variable(runs, "regret"), "regret", axes=axes)
+
+
+def normalized_regret(runs: xr.Dataset, *, axes: Axes | None = None) -> Figure:
+    """Draw regret over (log t)^2 of each policy, from round 10 on: mean, band and worst case.
+
+    Parameters, result and errors are those of `regret`.
+    """
+    shown = drop_burn_in(over_log_squared(_variable(runs, "regret")))
+    return curves(shown, NORMALIZED, axes=axes)
+
+
+def estimation_error(
+    runs: xr.Dataset, *, policy: str | None = None, axes: Axes | None = None
+) -> Figure:
+    """Draw sqrt(t) ||mean - eta|| of each arm under one policy.
+
+    Parameters
+    ----------
+    runs : Dataset
+        What `simulate` returned.
+    policy : str, optional
+        The name of the policy. By default the first.
+    axes : Axes, optional
+        Axes to draw into, without a legend. By default a new figure with one.
+
+    Returns
+    -------
+    Figure
+        The figure of the axes.
+
+    Raises
+    ------
+    InvalidValue
+        For runs without the variable `error`, a policy that is not in them, or axes that are none.
+    """
+    chosen, title = _policy(_variable(runs, "error"), policy)
+    return curves(times_root(chosen), ERROR, by="arm", title=title, axes=axes)
+
+
+def pulls(runs: xr.Dataset, *, policy: str | None = None, axes: Axes | None = None) -> Figure:
+    """Draw the share of rounds so far in which each arm was pulled, from round 10 on.
+
+    Parameters, result and errors are those of `estimation_error`, for the variable `pulls`.
+    """
+    chosen, title = _policy(_variable(runs, "pulls"), policy)
+    shares = drop_burn_in(chosen / chosen.time)
+    return curves(shares, "share of pulls", by="arm", worst="largest", title=title, axes=axes)
+
+
+def curves(
+    values: xr.DataArray,
+    ylabel: str,
+    *,
+    by: str = "policy",
+    worst: str | None = "worst case",
+    title: str = "",
+    axes: Axes | None = None,
+    colours: Sequence[str] | None = None,
+) -> Figure:
+    """Draw curves over (replication, time), one for each value of the dimension `by`.
+
+    The mean over replications with a 95% band, and dashed the largest, in the legend as `worst`
+    (None leaves it out). `colours` are those of the curves, in place of those by name.
+    """
+    if axes is not None and not isinstance(axes, Axes):
+        raise InvalidValue(f"axes must be matplotlib Axes or None, got {type(axes).__name__}")
+    figure, own = _figure() if axes is None else (axes.get_figure(root=True), axes)
+    assert figure is not None
+    _curves(own, values, by, worst, colours)
+    dressed(own, ylabel, title)
+    if axes is None:
+        _with_legend(figure, own)
+    return figure
+
+
+def _figure() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(7.0, 3.6), layout="constrained")
+    return figure, figure.subplots()
+
+
+def drop_burn_in(curves: xr.DataArray) -> xr.DataArray:
+    """Return curves from round 10 on: before, a ratio says nothing and takes all the room."""
+    return curves.sel(time=curves.time >= min(10, int(curves.time[-1])))
+
+
+def _variable(runs: xr.Dataset, name: str) -> xr.DataArray:
+    """Return a variable of what `simulate` returned, or say what came in its place."""
+    if not isinstance(runs, xr.Dataset):
+        raise InvalidValue(
+            f"runs must be the Dataset that simulate returned, got {type(runs).__name__}"
+        )
+    if name not in runs:
+        held = ", ".join(map(str, runs.data_vars)) or "nothing"
+        raise InvalidValue(f"runs must have the variable {name!r}, but they have {held}")
+    values = runs[name]
+    for dim in ("replication", "time"):
+        if dim not in values.dims:
+            held = ", ".join(map(str, values.dims)) or "none"
+            raise InvalidValue(
+                f"{name} must have the dimension {dim!r}, but its dimensions are {held}: draw runs "
+                "as simulate returned them"
+            )
+    if "time" not in values.coords or 0 in values.shape:
+        raise InvalidValue(
+            f"{name} must have rounds as its coordinate 'time', and must not be empty"
+        )
+    return values
+
+
+def _policy(values: xr.DataArray, name: str | None) -> tuple[xr.DataArray, str]:
+    """Return one policy's values, and its name as text for a figure."""
+    if "policy" not in values.coords:
+        if name is not None:
+            raise InvalidValue(f"there is no policy {shown(name)} in these runs, which name none")
+        return values, ""
+    known = [str(policy) for policy in np.atleast_1d(values.policy.values)]
+    if name is not None and not (isinstance(name, str) and name in known):
+        raise InvalidValue(
+            f"there is no policy {shown(name)} in these runs; there is {', '.join(known)}"
+        )
+    chosen = known[0] if name is None else name
+    return (values.sel(policy=chosen) if "policy" in values.dims else values), plain(chosen)
+
+
+def plain(name: str) -> str:
+    """Return a name as text that matplotlib shows as it is.
+
+    A dollar would begin a formula, and a leading underscore keeps a curve out of the legend: an
+    invisible character before it does not. An empty name would be left out too.
+    """
+    text = (name or "(no name)").replace("$", r"\$")
+    return "\N{ZERO WIDTH SPACE}" + text if text.startswith("_") else text
+
+
+def colour(policy: str) -> str:
+    """Return the colour of a policy: the same in every figure in which no other has taken it."""
+    return COLOURS[_place(policy) % len(COLOURS)]
+
+
+def _place(policy: str) -> int:
+    """A policy's place among the colours, by a word in its name, or else by a checksum of it."""
+    name = policy.lower()
+    for word, place in zip(WORDS, PLACES, strict=True):
+        if word in name:
+            return place
+    return zlib.crc32(name.encode()) % len(COLOURS)
+
+
+def _styles(label: str, values: Sequence[Any]) -> list[tuple[str, Any]]:
+    """A colour and a kind of line for each curve, no two alike while there are enough."""
+    if label == "policy":
+        wanted = [_place(str(value)) for value in values]
+    elif label == "arm" and all(isinstance(value, int | np.integer) for value in values):
+        wanted = [int(value) for value in values]
+    else:
+        wanted = list(range(len(values)))
+    total, taken = len(COLOURS) * len(LINES), list[int]()
+    for place in wanted:
+        # The next free colour, and after the last colour the next kind of line.
+        free = [p for p in range(place, place + total) if p % total not in taken]
+        taken.append((free or [place])[0] % total)
+    return [(COLOURS[p % len(COLOURS)], LINES[p // len(COLOURS)]) for p in taken]
+
+
+def _curves(
+    axes: Axes,
+    curves: xr.DataArray,
+    label: str,
+    worst: str | None,
+    colours: Sequence[str] | None = None,
+) -> None:
+    """A line for each value of the dimension `label`, its band, and dashed the worst case."""
+    summary = summarize(curves if label in curves.dims else curves.expand_dims(label))
+    time, values = summary.time.values, summary[label].values
+    styles = [(one, "-") for one in colours] if colours else _styles(label, list(values))
+    for i, (value, (colour, line)) in enumerate(zip(values, styles, strict=True)):
+        one = summary.isel({label: i})
+        name = f"arm {value}" if label == "arm" else str(value)
+        name = plain(name) if label == "policy" else name
+        axes.plot(time, one["mean"], linestyle=line, color=colour, linewidth=1.6, label=name)
+        axes.fill_between(time, one.low, one.high, color=colour, alpha=0.2, linewidth=0)
+        if worst is not None:
+            axes.plot(time, one.worst, "--", color=colour, linewidth=0.9)
+    if worst is not None:
+        axes.plot([], [], "--", color="0.4", linewidth=0.9, label=worst)
+    axes.fill_between([], [], [], color="0.4", alpha=0.3, linewidth=0, label="95% band of the mean")
+
+
+def dressed(axes: Axes, ylabel: str, title: str) -> None:
+    """Labels, and no more ink than needed."""
+    axes.set_title(title, fontsize="medium")
+    axes.set(xlabel="round", ylabel=ylabel)
+    axes.autoscale(axis="y")
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.01)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, color="0.92", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+    if axes.get_ylim()[1] >= 1000:
+        axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.10g}")
+
+
+def _with_legend(figure: Figure, axes: Axes) -> None:
+    """A legend outside the data."""
+    entries = len(axes.get_legend_handles_labels()[1])
+    columns = -(-entries // 14)
+    # Each further column of a long legend gets room of its own, not the data's.
+    figure.set_size_inches(7.0 + 1.6 * (columns - 1), 3.6)
+    axes.legend(
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        fontsize="small",
+        ncols=columns,
+    )
+
+
+__all__ = ["estimation_error", "normalized_regret", "pulls", "regret"]

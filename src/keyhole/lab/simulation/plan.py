@@ -1,0 +1,248 @@
+"""What is to be simulated, checked before any work starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from numbers import Integral
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from keyhole import checks
+from keyhole.core import (
+    AnyLearner,
+    Ints,
+    Learner,
+    Policy,
+    Rule,
+    Seed,
+    Streams,
+    seed_sequence,
+)
+from keyhole.errors import InvalidValue, shown
+from keyhole.lab.worlds import MEMBERS, World
+
+# Numbers that no machine has the memory for are typing errors.
+MAX_SIZE = 10**9
+MAX_CHECKPOINTS = 10**7
+
+
+@runtime_checkable
+class WorldRecipe(Protocol):
+    """What a world can be drawn from, anew for each replication."""
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms every world of it has."""
+
+    @property
+    def dim(self) -> int:
+        """The length of an observation in every world of it."""
+
+    def draw(self, seed: Seed | Streams = None) -> World:
+        """One world."""
+
+    def describe(self) -> dict[str, Any]:
+        """What a result's attributes say of it."""
+
+
+# A linear-Gaussian learner or a policy, which stands for the plain one, or anything that learns.
+Playable: TypeAlias = Learner | Policy | AnyLearner
+Learners: TypeAlias = Playable | Sequence[Playable] | Mapping[str, Playable]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that one replication follows from, besides its number."""
+
+    world: World | WorldRecipe
+    learners: dict[str, Learner | AnyLearner]
+    horizon: int
+    checkpoints: Ints
+    seed: np.random.SeedSequence
+    described: dict[str, str | int]
+    rules: dict[str, Rule]  # of those that have one
+
+    @classmethod
+    def of(
+        cls,
+        world: World | WorldRecipe,
+        learners: Learners,
+        horizon: int,
+        seed: Seed,
+        checkpoints: int | Sequence[int] | None,
+    ) -> Plan:
+        """Check the settings of a simulation; they are those of `simulate`."""
+        if isinstance(world, type) or not isinstance(world, World | WorldRecipe):
+            raise InvalidValue(
+                f"world must be a World such as LinearWorld.random(...), "
+                f"or a recipe with n_arms, dim, draw(seed) and describe() such as "
+                f"RandomLinearWorld(...), got {shown(world)}"
+            )
+        if isinstance(world, World):
+            check_world(world, world)
+        else:
+            sizes_of(world)
+        horizon = checks.whole("horizon", horizon)
+        named, times = _named(learners), _checkpoints(checkpoints, horizon)
+        start = seed_sequence(seed)
+        rules = {
+            name: _rule(learner.policy)
+            for name, learner in named.items()
+            if isinstance(learner, Learner)
+        }
+        return cls(
+            world=world,
+            learners=named,
+            horizon=horizon,
+            checkpoints=times,
+            seed=start,
+            described=_described(world, named, rules, horizon, times, start),
+            rules=rules,
+        )
+
+    def check_rules(self) -> None:
+        """Refuse to go on if the rule of a policy is no longer what it was at the start.
+
+        A rule is evaluated once for each replication. One that depends on what happens meanwhile
+        would differ from one replication, thread or process to the next.
+        """
+        for name, rule in self.rules.items():
+            policy = self.learners[name].policy.resolve(1.0)  # type: ignore[union-attr]
+            if policy.rule != rule:  # checking all of its numbers takes ten times as long
+                policy.plain_rule(rule)
+
+
+def _rule(policy: Policy) -> Rule:
+    """Evaluate a policy's rule where the noise scale is 1: any will do to tell rules apart."""
+    return policy.resolve(1.0).plain_rule()
+
+
+def sizes_of(recipe: World | WorldRecipe) -> tuple[int, int]:
+    """Check n_arms and dim of a world or a recipe, and return them."""
+    kind = type(recipe).__name__
+    return (
+        checks.whole(f"{kind}.n_arms", recipe.n_arms, most=MAX_SIZE),
+        checks.whole(f"{kind}.dim", recipe.dim, most=MAX_SIZE),
+    )
+
+
+def check_world(world: object, recipe: World | WorldRecipe) -> None:
+    """Check what every world must be, whoever wrote it, and the sizes that its recipe promises.
+
+    Parameters
+    ----------
+    world : object
+        What was drawn.
+    recipe : World or WorldRecipe
+        What it was drawn from; of a fixed world, itself.
+
+    """
+    kind = type(world).__name__
+    if isinstance(world, World):
+        for name in MEMBERS:
+            if not hasattr(world, name):
+                raise InvalidValue(
+                    f"{kind} has no {name}: set it in the class, in __init__ or as a property"
+                )
+    sizes = sizes_of(recipe)
+    if not isinstance(world, World) or sizes_of(world) != sizes:
+        raise InvalidValue(
+            f"{shown(recipe)} must draw Worlds of (n_arms, dim) {sizes}, got {shown(world)}"
+        )
+    if (shape := checks.floats(f"{kind}.eta", world.eta).shape) != sizes:
+        raise InvalidValue(f"{kind}.eta has shape {shape}, not {sizes}")
+    checks.number(f"{kind}.noise_scale", world.noise_scale, least=0.0)
+    checks.flag(f"{kind}.shared_context", world.shared_context)
+
+
+def _described(
+    world: World | WorldRecipe,
+    learners: Mapping[str, Learner | AnyLearner],
+    rules: Mapping[str, Rule],
+    horizon: int,
+    checkpoints: Ints,
+    seed: np.random.SeedSequence,
+) -> dict[str, str | int]:
+    """The plan in plain words, for the attributes of a result and to tell plans apart."""
+    recipes = {name: _learner_record(one, rules.get(name)) for name, one in learners.items()}
+    return {
+        "world": json.dumps(world.describe(), default=_plain),
+        "policies": json.dumps(recipes, default=_plain),
+        "horizon": horizon,
+        "checkpoints": json.dumps(checkpoints.tolist()),
+        "seed": json.dumps([seed.entropy, list(seed.spawn_key)], default=_plain),
+    }
+
+
+def _plain(value: object) -> Any:
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else repr(value)
+
+
+def _learner_record(learner: Learner | AnyLearner, rule: Rule | None) -> dict[str, Any]:
+    """Return what tells a learner from others; of one's own, its settings as they are shown."""
+    if not isinstance(learner, Learner):
+        kind = type(learner)
+        return {"name": f"{kind.__module__}.{kind.__qualname__}", "settings": repr(learner)}
+    policy = learner.policy
+    record = {"name": type(policy).__name__, "settings": asdict(policy), "rule": rule}
+    return record if learner.is_plain else {**record, "options": learner.options}
+
+
+def _named(learners: Learners) -> dict[str, Learner | AnyLearner]:
+    """Learners by the names that the result will call them."""
+    if isinstance(learners, Learner | Policy | AnyLearner):
+        learners = [learners]
+    if not isinstance(learners, Mapping | Sequence) or isinstance(learners, str):
+        raise InvalidValue(f"policies must be one, a list or a dict of them, got {shown(learners)}")
+    if not isinstance(learners, Mapping):
+        for learner in learners:
+            _check_learner(learner)
+        named = {str(learner): learner for learner in learners}
+        if len(named) < len(learners):
+            raise InvalidValue("two policies are the same; give a dict with a name for each")
+        learners = named
+    if not learners:
+        raise InvalidValue("at least one policy is needed, got none")
+    for name, learner in learners.items():
+        _check_learner(learner)
+        if not isinstance(name, str):
+            raise InvalidValue(f"a policy's name must be a text, got {shown(name)}")
+    return {
+        name: Learner(learner) if isinstance(learner, Policy) else learner
+        for name, learner in learners.items()
+    }
+
+
+def _check_learner(learner: object) -> None:
+    if isinstance(learner, type) or not isinstance(learner, Learner | Policy | AnyLearner):
+        raise InvalidValue(
+            "policies must be Policy or Learner objects, or have start, choose and learn, "
+            f"got {shown(learner)}"
+        )
+
+
+def _checkpoints(given: int | Sequence[int] | None, horizon: int) -> Ints:
+    """Numbers of rounds, rising, the last of them the horizon.
+
+    By default 100 evenly spread over the horizon, and 50 more that are dense at the start, where
+    a logarithmic axis looks.
+    """
+    if given is None:
+        even = np.linspace(0, horizon, 101)[1:]
+        early = np.geomspace(1, horizon, 50)
+        wanted = np.concatenate([even, early]).round().clip(1, horizon)
+    elif isinstance(given, Integral):
+        count = min(checks.whole("checkpoints", given), horizon)
+        checks.whole("checkpoints", count, most=MAX_CHECKPOINTS)
+        wanted = np.linspace(0, horizon, count + 1)[1:].round()
+    else:
+        wanted = checks.floats("checkpoints", given)
+        if wanted.ndim != 1 or (wanted != wanted.round()).any():
+            raise InvalidValue(f"checkpoints must be whole numbers of rounds, got {shown(given)}")
+    if wanted.size == 0 or wanted.min() < 1 or wanted.max() > horizon:
+        raise InvalidValue(f"checkpoints must be numbers of rounds from 1 to {horizon}")
+    times = np.unique(wanted.astype(np.int64))
+    return times if times[-1] == horizon else np.append(times, horizon)

@@ -1,0 +1,70 @@
+"""Outcomes as one labelled data set."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+
+import numpy as np
+import xarray as xr
+
+from keyhole.core import kernels
+from keyhole.lab.simulation.plan import Plan
+from keyhole.lab.simulation.replication import Outcome
+
+CURVE = ("policy", "replication", "time")
+# What a variable has besides or instead: the best observer is one, whichever policies there are.
+AXES = {
+    "pulls": (*CURVE, "arm"),
+    "error": (*CURVE, "arm"),
+    "best_correct": ("replication", "time"),
+}
+MEANING = {
+    "regret": "cumulative regret against the best observer, who knows eta and sees y",
+    "latent_regret": "cumulative regret against an oracle that sees x: the price of not seeing",
+    "optimal": "share of the rounds so far in which the best observer's arm was chosen",
+    "correct": "share of the rounds so far in which the right answer was chosen",
+    "best_correct": "share of them in which the best observer would have chosen it",
+    "pulls": "how often each arm was chosen so far",
+    "error": "|mean - eta|, the error of each arm's parameter",
+}
+
+
+def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
+    """The finished replications, in the order of their numbers."""
+    numbers = sorted(outcomes)
+    variables = {}
+    for name, meaning in MEANING.items():
+        if name not in outcomes[numbers[0]]:
+            continue
+        axes = AXES.get(name, CURVE)
+        place = axes.index("replication")
+        stacked = np.stack([outcomes[number][name] for number in numbers], axis=place)
+        data = stacked.astype(np.int64) if name == "pulls" else stacked
+        variables[name] = (axes, data, {"long_name": meaning})
+    return xr.Dataset(
+        variables,
+        coords={
+            "policy": list(plan.learners),
+            "replication": numbers,
+            "time": plan.checkpoints,
+            "arm": np.arange(plan.world.n_arms),
+        },
+        attrs={**plan.described, "versions": json.dumps(versions())},
+    )
+
+
+@cache
+def versions() -> dict[str, str]:
+    """What a result was made with."""
+    packages = ("keyhole", "numpy", "scipy", "xarray")
+    return {
+        "python": platform.python_version(),
+        "platform": sys.platform,
+        "build": kernels.BUILD,
+        **{package: version(package) for package in packages},
+    }

@@ -1,0 +1,197 @@
+"""How a learner plays a block of rounds: compiled, or round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from keyhole.core import AnyLearner, Chosen, Draws, Floats, Ints, Learner, Rule, kernels
+from keyhole.core.kernels import Block, Oracle, Record
+from keyhole.errors import InvalidValue, shown
+from keyhole.lab.worlds import World
+
+# What a record has sums of, in their order; the last two only where rounds have right answers.
+SUMS = ("regret", "latent_regret", "optimal", "correct", "best_correct")
+# Of these, so many are sums; the others are shares of the rounds.
+REGRETS = 2
+
+
+class Run:
+    """A learner with its state, and the record of how it is doing.
+
+    Parameters
+    ----------
+    learner : Learner or AnyLearner
+        What plays.
+    world : World
+        Where it plays.
+    checkpoints : ndarray of int
+        After how many rounds the record is written down.
+    """
+
+    def __init__(self, learner: AnyLearner, world: World, checkpoints: Ints) -> None:
+        self.learner, self.n_arms, self.dim = learner, world.n_arms, world.dim
+        noted = np.empty((checkpoints.size, len(SUMS) + 2 * self.n_arms))
+        self.record = Record(
+            checkpoints, noted, sums=np.zeros(len(SUMS)), pulls=np.zeros(self.n_arms)
+        )
+
+    def begin(self) -> None:
+        """Forget everything."""
+        self.record.sums[:] = 0.0
+        self.record.pulls[:] = 0.0
+        self.state = self.learner.start(self.n_arms, self.dim)
+
+    def play(self, block: Block, oracle: Oracle, start: int) -> None:
+        """Play a block whose first round comes after `start` others; with 0, begin anew."""
+        if start == 0:
+            self.begin()
+        chosen = np.empty(len(block.rewards), np.int64)
+        for low, high, checkpoint in self._pieces(start, len(chosen)):
+            self.rounds(block, chosen, low, high)
+            part = slice(low, high)
+            labels = oracle.labels[part] if oracle.labels.size else oracle.labels
+            kernels.add_regret(
+                Block(*(array[part] for array in block)),
+                chosen[part],
+                Oracle(oracle.values[part], oracle.latent[part], labels, oracle.eta),
+                self.record,
+            )
+            if checkpoint is not None:
+                self._note(checkpoint, oracle.eta)
+
+    def _pieces(self, start: int, n: int) -> Iterator[tuple[int, int, int | None]]:
+        """Yield the rounds of a block up to each checkpoint in it, and which checkpoint that is."""
+        checkpoints = self.record.checkpoints
+        low, c = 0, int(np.searchsorted(checkpoints, start, side="right"))
+        while low < n:
+            is_within = c < checkpoints.size and checkpoints[c] <= start + n
+            high = int(checkpoints[c]) - start if is_within else n
+            yield low, high, c if is_within else None
+            low, c = high, c + 1
+
+    def _note(self, c: int, eta: Floats) -> None:
+        """Write down how it stands at checkpoint c."""
+        sums, noted = self.record.sums, self.record.noted[c]
+        noted[:REGRETS] = sums[:REGRETS]
+        noted[REGRETS : len(SUMS)] = sums[REGRETS:] / self.record.checkpoints[c]
+        noted[len(SUMS) : len(SUMS) + self.n_arms] = self.record.pulls
+        coefficients = getattr(self.learner, "coefficients", None)
+        found = np.nan if coefficients is None else coefficients(self.state)
+        noted[len(SUMS) + self.n_arms :] = np.linalg.norm(found - eta, axis=1)
+
+    def rounds(self, block: Block, chosen: Ints, low: int, high: int) -> None:
+        """Play some rounds one after another, and write down the chosen arms."""
+        for t in range(low, high):
+            # Copies: a learner may keep what it is handed, and the block's memory is used again.
+            y = block.observations[t].copy()
+            observation = y[0] if len(y) == 1 else y
+            draws = Draws(block.z[t].copy(), block.uniforms[t].copy())
+            arm = self._checked(self.learner.choose(self.state, observation, draws))
+            chosen[t] = arm
+            row = y[0 if len(y) == 1 else arm]
+            self.learner.learn(self.state, arm, row, float(block.rewards[t, arm]))
+
+    def _checked(self, answer: object) -> int:
+        arm = answer.arm if isinstance(answer, Chosen) else answer
+        if not isinstance(arm, int | np.integer) or not 0 <= arm < self.n_arms:
+            raise InvalidValue(
+                f"{shown(self.learner)}.choose must return an arm from 0 to {self.n_arms - 1}, "
+                f"got {shown(answer)}"
+            )
+        return int(arm)
+
+
+class CompiledRun(Run):
+    """A linear-Gaussian learner whose posterior sees observations as they are."""
+
+    learner: Learner
+
+    def __init__(self, learner: Learner, world: World, checkpoints: Ints) -> None:
+        super().__init__(learner.resolve(float(world.noise_scale)), world, checkpoints)
+        self.begin()
+        self.posterior = self.state.posterior
+        self.rule = self.learner.policy.plain_rule()
+        self.chooser = kernels.Chooser(
+            self.posterior.core, self.rule, self.state.arms.parameter_of, keeps=False
+        )
+
+    def play(self, block: Block, oracle: Oracle, start: int) -> None:
+        """Play a block in one compiled call, which forgets everything if start is 0."""
+        kernels.run_block(self.chooser, block, oracle, start, self.record)
+
+
+class FeaturedRun(Run):
+    """A linear-Gaussian learner with an intercept, units, or missing entries.
+
+    It does what `Bandit` does, in the same order: with the same random numbers, both choose the
+    same arms. Rounds between two changes of units or predictions are played in one compiled call:
+    what the posterior sees of them depends on no choice.
+    """
+
+    learner: Learner
+
+    def __init__(self, learner: Learner, world: World, checkpoints: Ints) -> None:
+        super().__init__(learner.resolve(float(world.noise_scale)), world, checkpoints)
+        self.rule = self.learner.policy.plain_rule()
+
+    def begin(self) -> None:
+        """Forget everything."""
+        super().begin()
+        self._chooser: kernels.Chooser | None = None
+
+    def rounds(self, block: Block, chosen: Ints, low: int, high: int) -> None:
+        """Play some rounds, several at a time where that makes no difference."""
+        t = low
+        while t < high:
+            n = min(high - t, self.state.n_rounds_ahead(block.observations.shape[1]))
+            if n > 0:
+                self._several(block, chosen, slice(t, t + n))
+            else:
+                n = 1
+                self._one(block, chosen, t)
+            t += n
+
+    def _one(self, block: Block, chosen: Ints, t: int) -> None:
+        state, rows = self.state, block.observations[t]
+        filled, design = state.prepared(rows)
+        chooser = self._chooser_of(state.rule_now(self.rule))
+        now = slice(t, t + 1)
+        place = int(chooser.choose_rounds(design[None], block.z[now], block.uniforms[now])[0][0])
+        state.see(rows)
+        chosen[t] = place
+        row = slice(place, place + 1) if len(rows) > 1 else slice(0, 1)
+        reward = block.rewards[t, place : place + 1]
+        state.add([place], filled[row], rows[row].copy(), reward, key="")
+
+    def _several(self, block: Block, chosen: Ints, now: slice) -> None:
+        state, raw = self.state, block.observations[now]
+        design = state.see_rounds(raw)
+        rewards = block.rewards[now] - state.features.offset
+        chooser = self._chooser_of(self.rule)
+        kernels.play(
+            chooser, Block(design, rewards, block.z[now], block.uniforms[now]), chosen[now]
+        )
+        places, each = chosen[now], np.arange(len(raw))
+        rows = places if raw.shape[1] > 1 else np.zeros_like(places)
+        given = block.rewards[now][each, places]
+        state.features.see_rewards(given)
+        state.note(places.tolist(), raw[each, rows], design[each, rows], given.tolist())
+
+    def _chooser_of(self, rule: Rule) -> kernels.Chooser:
+        """Return the compiled part for a rule; that of the learner's own is kept."""
+        core = self.state.posterior.core
+        if rule is not self.rule or self._chooser is None or self._chooser.core is not core:
+            made = kernels.Chooser(core, rule, self.state.arms.parameter_of, keeps=False)
+            if rule is not self.rule:
+                return made
+            self._chooser = made
+        return self._chooser
+
+
+def run_of(learner: Learner | AnyLearner, world: World, checkpoints: Ints) -> Run:
+    """Return the fastest way for a learner to play in a world."""
+    if not isinstance(learner, Learner):
+        return Run(learner, world, checkpoints)
+    return (CompiledRun if learner.is_plain else FeaturedRun)(learner, world, checkpoints)

@@ -1,0 +1,34 @@
+"""The paper's experiments, and four of our own, as data."""
+
+from keyhole.lab.studies.arms import FIG3, SHARED
+from keyhole.lab.studies.dimensions import FIG1, FIG2
+from keyhole.lab.studies.missing import MISSING
+from keyhole.lab.studies.patients import FIG4, FIG5, FIG6
+from keyhole.lab.studies.report import PAGE as REPORT_PAGE
+from keyhole.lab.studies.report import write as write_report
+from keyhole.lab.studies.report import write_audit
+from keyhole.lab.studies.running import Job, run
+from keyhole.lab.studies.scaling import SCALING
+from keyhole.lab.studies.study import Cell, Choice, Outcome, Settings, Study, Table, Verdict
+from keyhole.lab.studies.variants import VARIANTS
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (FIG1, FIG2, FIG3, FIG4, FIG5, FIG6, VARIANTS, SHARED, SCALING, MISSING)
+}
+
+__all__ = [
+    "REPORT_PAGE",
+    "STUDIES",
+    "Cell",
+    "Choice",
+    "Job",
+    "Outcome",
+    "Settings",
+    "Study",
+    "Table",
+    "Verdict",
+    "run",
+    "write_audit",
+    "write_report",
+]

@@ -1,0 +1,110 @@
+"""One page for all studies of a folder: each claim, its figure, its verdict."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from keyhole.files import replacing
+from keyhole.lab.audit import Finding, Scope
+from keyhole.lab.studies.running import manifest
+from keyhole.lab.studies.study import Outcome, Study
+
+GREEK = {
+    "lambda": "λ",
+    "nu": "\N{GREEK SMALL LETTER NU}",
+    "tau": "τ",
+    "eta": "η",
+    "kappa": "κ",
+    "delta": "δ",
+    "mu": "μ",
+}
+# How the page shows each outcome.
+OUTCOMES = {Outcome.HOLDS: "yes", Outcome.FAILS: "no", Outcome.UNDECIDED: "open"}
+PAGE, AUDIT_PAGE, LEFT_OUT = "index.html", "audit.html", ".left-out.json"
+
+
+def write(out: Path, studies: list[Study], left_out: dict[str, str] | None = None) -> Path:
+    """Write the page of all that is in a folder, and of what was left out and why.
+
+    Without `left_out` it is what the page said before.
+    """
+    kept = out / LEFT_OUT
+    if left_out is None:
+        left_out = json.loads(kept.read_text()) if kept.exists() else {}
+    with replacing(kept) as file:
+        file.write(json.dumps(left_out).encode())
+    found = [made for study in studies if (made := manifest(out / study.name)) is not None]
+    for made in found:
+        made["figure"] = _embedded(out / made["study"] / "figure.svg")
+    titles = {study.name: study.title for study in studies}
+    return _rendered(
+        out / PAGE,
+        "report.html.j2",
+        studies=found,
+        left_out=_missing(left_out, found),
+        titles=titles,
+        outcomes=OUTCOMES,
+        plural=_plural,
+        choices=_choices(found),
+        audited=(out / AUDIT_PAGE).exists(),
+    )
+
+
+def write_audit(out: Path, scope: Scope, findings: list[Finding]) -> Path:
+    """Write the page of an audit, which the page of the studies links to."""
+    return _rendered(out / AUDIT_PAGE, "audit.html.j2", scope=scope, findings=findings)
+
+
+def _rendered(path: Path, template: str, **given: Any) -> Path:
+    pages = Environment(
+        loader=PackageLoader("keyhole.lab.studies", "."), autoescape=True, undefined=StrictUndefined
+    )
+    pages.filters["formulas"] = formulas
+    with replacing(path) as file:
+        file.write(pages.get_template(template).render(**given).encode())
+    return path
+
+
+def formulas(text: str) -> Markup:
+    """Plain text as HTML, with powers raised, indices lowered, and Greek letters."""
+    html = re.sub(r"\^(-?\d+([./]\d+)?)", r"<sup>\1</sup>", str(escape(text)))
+    for word, letter in GREEK.items():
+        html = re.sub(rf"\b{word}(_|\b)", rf"{letter}\1", html)
+    return Markup(
+        re.sub(rf"\b([dpnvx{''.join(GREEK.values())}])_(\w)\b", r"<i>\1</i><sub>\2</sub>", html)
+    )
+
+
+def _plural(outcome: str, count: int) -> str:
+    """An outcome as a verb of so many claims."""
+    many = {Outcome.HOLDS: "hold", Outcome.FAILS: "do not hold"}
+    return str(outcome) if count == 1 else many.get(Outcome(outcome), str(outcome))
+
+
+def _choices(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every choice once, with the studies that made it."""
+    made: dict[tuple[str, ...], list[str]] = {}
+    for one in found:
+        for choice in one["choices"]:
+            made.setdefault(tuple(choice.values()), []).append(one["study"])
+    return [
+        {"what": what, "paper": paper, "ours": ours, "studies": studies}
+        for (what, paper, ours), studies in made.items()
+    ]
+
+
+def _missing(left_out: dict[str, str], found: list[dict[str, Any]]) -> dict[str, str]:
+    there = {made["study"] for made in found}
+    return {name: reason for name, reason in left_out.items() if name not in there}
+
+
+def _embedded(path: Path) -> str:
+    """A figure as part of the page: nothing beside the file is needed to read it."""
+    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()

@@ -1,0 +1,223 @@
+"""Running studies: every cell once, and of each study a figure, its data and a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from keyhole.errors import FileError
+from keyhole.files import replacing
+from keyhole.lab.simulation import Plan, simulate, versions
+from keyhole.lab.studies.study import Cell, Settings, Study, Verdict
+from keyhole.lab.summary import summarize
+
+FILES = ("data.nc", "data.csv", "figure.png", "figure.svg", "figure.pdf")
+# The same figure is the same file: no dates and no random names in it. Fonts that journals take.
+STYLE: dict[Any, Any] = {"svg.hashsalt": "keyhole", "pdf.fonttype": 42, "font.size": 9}
+DPI = 200
+# The format of manifests; 2 has outcomes, rules and choices.
+FORMAT = 2
+
+
+@dataclass(frozen=True)
+class Job:
+    """A study with the cells that it needs."""
+
+    study: Study
+    settings: Settings
+    cells: list[Cell]
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds all of it takes."""
+        return sum(cell.horizon * cell.replications for cell in self.cells)
+
+    @property
+    def key(self) -> str:
+        """What tells its result from another's."""
+        cells = [(cell_key(cell), cell.replications) for cell in self.cells]
+        return _digest([self.study.name, self.study.rule, *cells])
+
+
+def run(
+    job: Job,
+    out: Path,
+    *,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The manifest of a study, made or found in its folder below `out`.
+
+    A study that is there with the same settings is not done again, nor is a replication of a
+    cell, whichever study it was for: all of them stay in the folder `cells`.
+    """
+    folder = out / job.study.name
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder} is a file: the study {job.study.name} needs a folder there")
+    known = manifest(folder)
+    if known is not None and known["key"] == job.key and _complete(folder):
+        progress(job.rounds)
+        return known
+    start = time.perf_counter()
+    runs = [_simulated(cell, out, executor, workers, progress) for cell in job.cells]
+    simulated = time.perf_counter()
+    table = tabled(job.cells, runs)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Without its manifest a folder is unfinished, whatever an interruption leaves in it.
+    (folder / "manifest.json").unlink(missing_ok=True)
+    packed = {name: {"zlib": True, "complevel": 2} for name in table.data_vars}
+    table.to_netcdf(folder / "data.nc", engine="h5netcdf", encoding=packed)
+    told = summarize(job.study.curves(table))
+    summary = (told if job.study.worst else told.drop_vars("worst")).to_dataframe().reset_index()
+    summary.to_csv(folder / "data.csv", index=False, float_format="%.6g")
+    with mpl.rc_context(STYLE):
+        _draw(job.study.figure(table), folder)
+    verdicts = job.study.verdicts(table)
+    seconds = {"simulating": simulated - start, "finishing": time.perf_counter() - simulated}
+    made = described(job, verdicts, seconds)
+    with replacing(folder / "manifest.json") as file:
+        file.write(json.dumps(made, indent=1).encode())
+    return made
+
+
+def tabled(cells: list[Cell], runs: list[xr.Dataset]) -> xr.Dataset:
+    """All cells in one table, over `cell`; arms that a cell does not have are missing there."""
+    names = [str(cell) for cell in cells]
+    table = xr.concat(runs, "cell", join="outer", data_vars="all", combine_attrs="drop_conflicts")
+    places = {name: ("cell", [cell.where[name] for cell in cells]) for name in cells[0].where}
+    return table.assign_coords({"cell": names, **places})
+
+
+def described(job: Job, verdicts: list[Verdict], seconds: dict[str, float]) -> dict[str, Any]:
+    """All that is to be said of a finished study, in plain types."""
+    first = job.cells[0]
+    return {
+        "study": job.study.name,
+        "title": job.study.title,
+        "claim": job.study.claim,
+        "setting": job.study.described(job.settings),
+        "stand_ins": job.study.stand_ins(job.settings),
+        "notes": job.study.notes,
+        "rule": job.study.rule,
+        "choices": [asdict(choice) for choice in job.study.choices],
+        "verdicts": [asdict(verdict) for verdict in verdicts],
+        "horizon": first.horizon,
+        "replications": first.replications,
+        "seed": first.seed,
+        "quick": job.settings.quick,
+        "cells": [
+            {
+                **cell.where,
+                "world": cell.world.describe(),
+                "policies": {name: repr(policy) for name, policy in cell.policies.items()},
+            }
+            for cell in job.cells
+        ],
+        "command": command(job),
+        "seconds": {name: round(value, 2) for name, value in seconds.items()},
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"system": platform.platform(), "cores": os.cpu_count()},
+        "versions": versions(),
+        "format": FORMAT,
+        "key": job.key,
+    }
+
+
+def command(job: Job) -> str:
+    """The line that makes it again."""
+    given = job.settings
+    flags = {"--horizon": given.horizon, "--replications": given.replications, "--seed": given.seed}
+    words = [f"{name} {value}" for name, value in flags.items() if value is not None]
+    if job.study.data and given.data_dir is not None:
+        words.append("--data-dir FOLDER")
+    return " ".join(
+        ["keyhole reproduce", job.study.name, *(["--quick"] if given.quick else []), *words]
+    )
+
+
+def manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest in a study's folder, if there is a whole one."""
+    try:
+        known = json.loads((folder / "manifest.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    # One of another format, such as an earlier version's, is worth no more than a new one.
+    whole = isinstance(known, dict) and known.get("format") == FORMAT and "key" in known
+    return known if whole else None
+
+
+def cell_key(cell: Cell) -> str:
+    """What tells a cell's replications from another's, however many there are."""
+    plan = Plan.of(cell.world, cell.policies, cell.horizon, cell.seed, cell.checkpoints)
+    return _digest([plan.described, versions()["keyhole"]])
+
+
+def _simulated(
+    cell: Cell,
+    out: Path,
+    executor: Executor | None,
+    workers: int | None,
+    progress: Callable[[int], None],
+) -> xr.Dataset:
+    kept = out / "cells" / cell_key(cell)
+
+    def once() -> xr.Dataset:
+        return simulate(
+            cell.world,
+            cell.policies,
+            horizon=cell.horizon,
+            replications=cell.replications,
+            seed=cell.seed,
+            checkpoints=cell.checkpoints,
+            executor=executor,
+            workers=workers,
+            resume=kept,
+            progress=progress,
+        )
+
+    try:
+        return once()
+    except FileError as reason:
+        if isinstance(reason, OSError):  # a full disk, say: what is there is not damaged
+            raise
+        # A damaged file in there is worth no more than the simulation that it saves.
+        shutil.rmtree(kept)
+        return once()
+
+
+def _draw(figure: Figure, folder: Path) -> None:
+    """The figure in every format, laid out once: each `savefig` would do so again."""
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+    FigureCanvasSVG(figure).print_svg(folder / "figure.svg", metadata={"Date": None})
+    FigureCanvasPdf(figure).print_pdf(folder / "figure.pdf", metadata={"CreationDate": None})
+    figure.dpi = DPI
+    FigureCanvasAgg(figure).print_png(folder / "figure.png")
+
+
+def _complete(folder: Path) -> bool:
+    return all((folder / file).exists() and (folder / file).stat().st_size for file in FILES)
+
+
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]

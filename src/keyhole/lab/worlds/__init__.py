@@ -1,0 +1,24 @@
+"""Worlds: sources of rounds, for simulation."""
+
+from keyhole.lab.worlds.dataset import DatasetWorld
+from keyhole.lab.worlds.linear import LinearWorld
+from keyhole.lab.worlds.missing import MissingWorld, RandomMissingWorld
+from keyhole.lab.worlds.products import product
+from keyhole.lab.worlds.random_dataset import RandomDatasetWorld, Rewards
+from keyhole.lab.worlds.random_linear import RandomLinearWorld
+from keyhole.lab.worlds.rounds import MEMBERS, Rounds, World, digest
+
+__all__ = [
+    "MEMBERS",
+    "DatasetWorld",
+    "LinearWorld",
+    "MissingWorld",
+    "RandomDatasetWorld",
+    "RandomLinearWorld",
+    "RandomMissingWorld",
+    "Rewards",
+    "Rounds",
+    "World",
+    "digest",
+    "product",
+]

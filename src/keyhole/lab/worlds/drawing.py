@@ -1,0 +1,82 @@
+"""Drawing the rounds of a linear world, in bulk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from keyhole.core import Floats, Streams, kernels
+from keyhole.core.kernels import NormalLaw
+from keyhole.lab.worlds.covariance import root
+from keyhole.lab.worlds.distributions import draw_of
+from keyhole.lab.worlds.products import product
+from keyhole.lab.worlds.rounds import Rounds
+
+if TYPE_CHECKING:
+    from keyhole.lab.worlds.linear import LinearWorld
+
+
+def normal_law(world: LinearWorld) -> NormalLaw:
+    """What the rounds of a world of normal contexts and sensing noise are drawn with."""
+    if not world.shared_context:
+        # Of what is seen wholly, rounding may leave a little less than nothing.
+        unseen = np.sqrt(np.diag(world.unseen_covariance).clip(min=0.0))[None, :]
+    else:
+        first, twin = world.distinct
+        different = world.parameters[first]
+        # Arms beyond the context's length have nothing of their own: as few normals as can be.
+        if len(different) > world.context_dim:
+            unseen = root(world.unseen_context) @ different.T
+        else:
+            unseen = root(different @ world.unseen_context @ different.T)
+        unseen = unseen[:, twin]
+    return NormalLaw(
+        observation=root(world.observation_covariance),
+        eta=world.eta,
+        unseen=np.ascontiguousarray(unseen),
+        reward_scale=world.reward_scale,
+    )
+
+
+def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
+    """Rounds of a world of normal contexts and sensing noise: y, and then x'mu given y.
+
+    The distribution is that of x, and then y given x, with half the numbers or fewer to draw.
+    """
+    per_arm = (n, world.n_arms)
+    rows = 1 if world.shared_context else world.n_arms
+    y = source.empty("y", (n, rows, world.dim))
+    values, latent = source.empty("values", per_arm), source.empty("latent", per_arm)
+    draw = draw_of("reward_distribution", world.reward_distribution)
+    rewards = draw(source["reward"], source.empty("rewards", per_arm))
+    context, hidden = source["context"].state, source["hidden"].state
+    kernels.draw_rounds(context, hidden, world.law, y, values, latent, rewards)
+    return Rounds(y, rewards, values, latent)
+
+
+def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
+    """Rounds of any linear world, as the model is written: x, then y = A x + xi."""
+    rows = 1 if world.shared_context else world.n_arms
+    context_root, sensing_root = world.roots
+    draw_context = draw_of("context_distribution", world.context_distribution)
+    draw_sensing = draw_of("sensing_distribution", world.sensing_distribution)
+    draw_reward = draw_of("reward_distribution", world.reward_distribution)
+    x = draw_context(source["context"], source.empty("x", (n, rows, world.context_dim)))
+    x = product(x, context_root)
+    noise = draw_sensing(source["sensing"], source.empty("noise", (n, rows, world.dim)))
+    y = product(x, world.sensing.T) + product(noise, sensing_root)
+    values, latent = products(world, y, world.eta), products(world, x, world.parameters)
+    rewards = draw_reward(source["reward"], source.empty("rewards", latent.shape))
+    rewards *= world.reward_scale
+    rewards += latent
+    return Rounds(observations=y, rewards=rewards, values=values, latent=latent)
+
+
+def products(world: LinearWorld, rows: Floats, parameters: Floats) -> Floats:
+    """Each arm's row times its parameter: (T, n_arms or 1, d) and (n_arms, d) give (T, n_arms)."""
+    if world.shared_context:
+        first, twin = world.distinct
+        return product(rows[:, 0], parameters[first].T)[:, twin]
+    result: Floats = np.einsum("tnd,nd->tn", rows, parameters)
+    return result

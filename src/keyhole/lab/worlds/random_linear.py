@@ -1,0 +1,75 @@
+"""`RandomLinearWorld`: a recipe from which linear worlds are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from keyhole import checks
+from keyhole.core import Seed, Streams, streams
+from keyhole.lab.worlds.distributions import Name, draw_of
+from keyhole.lab.worlds.linear import LinearWorld
+
+# Larger ones are typing errors: no machine has the memory.
+MAX_SIZE = 10**6
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomLinearWorld:
+    """A recipe for linear worlds: `simulate` draws one from it for each replication.
+
+    Sensing entries and parameters are standard normal, covariances the identity times a scale
+    squared. shared_parameter: one mu for all arms.
+    """
+
+    n_arms: int
+    context_dim: int
+    observation_dim: int
+    shared_parameter: bool = False
+    shared_context: bool = False
+    context_scale: float = 1.0
+    sensing_scale: float = 1.0
+    reward_scale: float = 1.0
+    context_distribution: Name = "normal"
+    sensing_distribution: Name = "normal"
+    reward_distribution: Name = "normal"
+
+    def __post_init__(self) -> None:
+        for name in ("n_arms", "context_dim", "observation_dim"):
+            size = checks.whole(name, getattr(self, name), most=MAX_SIZE)
+            object.__setattr__(self, name, size)
+        for name in ("context_scale", "sensing_scale", "reward_scale"):
+            object.__setattr__(self, name, checks.number(name, getattr(self, name), least=0.0))
+        for name in ("shared_parameter", "shared_context"):
+            object.__setattr__(self, name, checks.flag(name, getattr(self, name)))
+        for name in ("context_distribution", "sensing_distribution", "reward_distribution"):
+            draw_of(name, getattr(self, name))
+
+    @property
+    def dim(self) -> int:
+        """The length of an observation."""
+        return self.observation_dim
+
+    def draw(self, seed: Seed | Streams = None) -> LinearWorld:
+        """One world of this kind."""
+        rng = streams(seed)["instance"]
+        sensing = rng.standard_normal((self.observation_dim, self.context_dim))
+        count = 1 if self.shared_parameter else self.n_arms
+        parameters = rng.standard_normal((count, self.context_dim))
+        return LinearWorld(
+            sensing=sensing,
+            parameters=np.tile(parameters, (self.n_arms // count, 1)),
+            context_covariance=np.eye(self.context_dim) * self.context_scale**2,
+            sensing_covariance=np.eye(self.observation_dim) * self.sensing_scale**2,
+            reward_scale=self.reward_scale,
+            shared_context=self.shared_context,
+            context_distribution=self.context_distribution,
+            sensing_distribution=self.sensing_distribution,
+            reward_distribution=self.reward_distribution,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """The settings of the recipe."""
+        return {"kind": type(self).__name__, **asdict(self)}

@@ -1,0 +1,206 @@
+"""`OwnBandit`: a bandit of any learner that starts, chooses and learns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole import checks
+from keyhole.core import (
+    MOST_ARMS,
+    AnyLearner,
+    Arm,
+    Arms,
+    Chosen,
+    Draws,
+    Floats,
+    Seed,
+    choice_streams,
+    kernels,
+)
+from keyhole.errors import InvalidValue, shown
+from keyhole.online.bandit import Bandit
+from keyhole.online.decision import Decision
+from keyhole.online.lineage import Lineage
+from keyhole.online.once import Once
+
+
+class OwnBandit(Bandit):
+    """What `Bandit` makes of a learner with the three functions of `AnyLearner`.
+
+    It chooses by the names of arms and learns each reward once. What a posterior is needed for is
+    refused: effects, merging, and files.
+    """
+
+    def __init__(
+        self,
+        learner: AnyLearner,
+        *,
+        arms: int | Iterable[Arm],
+        dim: int,
+        seed: Seed = None,
+        probabilities: bool = True,
+    ) -> None:
+        is_number = isinstance(arms, Integral)
+        names: Any = range(checks.whole("arms", arms, most=MOST_ARMS)) if is_number else arms
+        checks.flag("probabilities", probabilities)
+        self._own, self._arms = learner, Arms(names, shared=False)
+        self._dim, self._random = checks.whole("dim", dim), choice_streams(seed)
+        self._state = learner.start(len(self._arms.names), self._dim)
+        self._counts = [0] * len(self._arms.names)
+        self._lineage, self._once = Lineage(), Once()
+        self._share()
+
+    def _begin_anew(self) -> None:
+        self._lineage = Lineage(self._lineage.everything())
+        self._random = choice_streams(None)
+
+    @property
+    def learner(self) -> Any:
+        """How the bandit chooses and learns."""
+        return self._own
+
+    @property
+    def dim(self) -> int:
+        """The length of an observation."""
+        return self._dim
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether decisions have a probability: if the learner gives one."""
+        return True
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The names of the arms."""
+        return self._arms.names
+
+    @property
+    def counts(self) -> dict[Arm, int]:
+        """How many rewards of each arm were learned."""
+        with self._lock:
+            return dict(zip(self.arms, self._counts, strict=True))
+
+    def __repr__(self) -> str:
+        size = f"{len(self.arms)} arms, dim={self.dim}, {sum(self._counts)} rewards learned"
+        return f"Bandit({self._own!r}, {size})"
+
+    # -- choosing and learning --------------------------------------------------------------------
+
+    def choose(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decision:
+        """Choose an arm, as `Bandit.choose`; `among` is refused."""
+        if among is not None:
+            self._refuse("among")
+        rows = np.atleast_2d(checks.with_missing("y", y))
+        n = len(self.arms)
+        if rows.shape not in ((1, self.dim), (n, self.dim)):
+            raise InvalidValue(
+                f"y must have shape ({self.dim},), or ({n}, {self.dim}) with a row for each of "
+                f"the {n} arms, got {np.shape(y)}"
+            )
+        with self._lock:
+            chosen = self._chosen(rows)
+            self._lineage.decisions += 1
+            row = rows[chosen.arm if len(rows) > 1 else 0]
+            return Decision(
+                arm=self.arms[chosen.arm],
+                observation=row,
+                probability=chosen.probability,
+                id=f"{self._lineage.run}-{self._lineage.decisions}",
+            )
+
+    def _chosen(self, rows: Floats) -> Chosen:
+        n = len(self.arms)
+        draws = Draws(np.empty(n), np.empty(2))
+        kernels.fill_normals(self._random[0], draws.normals)
+        kernels.fill_uniforms(self._random[1], draws.uniforms)
+        answer = self._own.choose(self._state, rows[0].copy() if len(rows) == 1 else rows, draws)
+        chosen = answer if isinstance(answer, Chosen) else Chosen(answer)
+        if not isinstance(chosen.arm, int | np.integer) or not 0 <= chosen.arm < n:
+            raise InvalidValue(
+                f"{shown(self._own)}.choose must return an arm from 0 to {n - 1}, "
+                f"got {shown(answer)}"
+            )
+        return chosen._replace(arm=int(chosen.arm))
+
+    def learn(self, decision: Decision, reward: float, *, again: bool = False) -> None:
+        """Learn the reward of a decision, once, as `Bandit.learn`."""
+        if not isinstance(decision, Decision):
+            raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")
+        yes_or_no = isinstance(reward, bool | np.bool_)
+        number = checks.number("reward", float(reward) if yes_or_no else reward)
+        checks.flag("again", again)
+        if decision.observation.shape != (self.dim,):
+            raise InvalidValue(
+                f"this decision's observation has shape {decision.observation.shape}, "
+                f"not ({self.dim},)"
+            )
+        with self._lock:
+            place = self._arms.parameter(decision.arm)
+            if not again:
+                self._once.check(decision)
+            self._own.learn(self._state, place, decision.raw, number)
+            self._counts[place] += 1
+            self._once.add(decision)
+            self._lineage.additions += 1
+
+    # -- what needs a posterior -------------------------------------------------------------------
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise InvalidValue(
+            f"{what} needs a linear-Gaussian learner, such as Learner(ThompsonSampling()), "
+            f"got {shown(self._own)}"
+        )
+
+    policy = property(lambda self: self._refuse("policy"))
+    posterior = property(lambda self: self._refuse("posterior"))
+    waiting = property(lambda self: self._refuse("waiting"))
+    effects = property(lambda self: self._refuse("effects"))
+
+    def choose_many(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: a learner of one's own chooses round by round."""
+        self._refuse("choose_many")
+
+    def learn_many(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: a learner of one's own learns round by round."""
+        self._refuse("learn_many")
+
+    def choice_probabilities(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: there is no posterior."""
+        self._refuse("choice_probabilities")
+
+    def observe(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: there are no units to learn."""
+        self._refuse("observe")
+
+    def merge(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: there are no sums to add."""
+        self._refuse("merge")
+
+    def add_arms(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: the learner was started with as many arms as there are."""
+        self._refuse("add_arms")
+
+    def remove_arms(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: the learner was started with as many arms as there are."""
+        self._refuse("remove_arms")
+
+    def save(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: what the learner's state is made of is not known."""
+        self._refuse("save")
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            kept = ("_own", "_arms", "_dim", "_state", "_counts")
+            own = {name: getattr(self, name) for name in kept}
+            return {**own, "pasts": self._lineage.everything(), "ids": self._once.recent.listed()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._lineage, self._once = Lineage(state.pop("pasts")), Once(state.pop("ids"))
+        vars(self).update(state)
+        self._counts, self._random = list(self._counts), choice_streams(None)
+        self._share()
