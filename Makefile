@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python -m
 # What compiled kernels are made from.
 KERNELS := setup.py $(wildcard src/keyhole/core/kernels/*.py src/keyhole/core/kernels/*.pxd)
 
-.PHONY: build test test-data fuzz sanitize check demo reproduce bench bench-before docs wheel clean
+.PHONY: build test test-data fuzz coverage sanitize check demo reproduce bench bench-before docs wheel clean
 
 build: $(VENV)/built
 
@@ -20,6 +20,10 @@ test-data: $(VENV)/built
 
 fuzz: $(VENV)/built
 	KEYHOLE_FUZZ=long $(RUN) pytest tests/test_fuzzing.py
+
+# Of the core, whose floor is in pyproject.toml; compiled kernels are not seen by it.
+coverage: $(VENV)/built
+	$(RUN) pytest --cov=keyhole.core --cov-report=term-missing:skip-covered
 
 check: $(VENV)/built
 	$(VENV)/bin/ruff format --check
