@@ -3,9 +3,11 @@
 import copy
 import itertools
 import pickle
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import keyhole as kh
@@ -73,6 +75,62 @@ def test_what_is_deployed_is_what_is_simulated(options: dict[str, Any], shared: 
 def test_bare_policies_are_simulated_as_they_are_deployed(policy: kh.Policy) -> None:
     world = world_of(None, shared=True)
     assert simulated_arms(world, policy, 300, 1) == deployed_arms(world, policy, 300, 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"intercept": True}], ids=["plain", "intercept"])
+def test_large_dimensions_are_simulated_as_they_are_deployed(options: dict[str, Any]) -> None:
+    """With updates that are pending at different times, were anything to apply them early."""
+    world = kh.LinearWorld.random(n_arms=3, context_dim=50, observation_dim=45, seed=2)
+    learner = kh.Learner(kh.ThompsonSampling(), **options)
+    assert simulated_arms(world, learner, 400, 5) == deployed_arms(world, learner, 400, 5)
+
+
+def test_a_copy_of_a_bandit_learns_for_itself() -> None:
+    bandit = kh.Bandit(FollowTheMean(), arms=2, dim=1, seed=1)
+    twin = copy.copy(bandit)
+    twin.learn(kh.Decision(arm=0, observation=[1.0]), 5.0)
+    assert bandit._state.pulls.tolist() == [0.0, 0.0]  # type: ignore[attr-defined]
+
+
+def test_own_bandits_know_columns_and_rows() -> None:
+    class Greedy(FollowTheMean):
+        def choose(self, state: Any, observation: Any, draws: kh.Draws) -> Any:
+            observation *= 0.0  # which is the learner's own
+            return super().choose(state, observation, draws)
+
+    bandit = kh.Bandit(Greedy(), arms=2, dim=2, seed=1, probabilities=False)
+    decision = bandit.choose(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert decision.observation.tolist() in ([1.0, 2.0], [3.0, 4.0])
+    assert decision.probability is None
+    assert bandit.choose([1.0, 2.0]).instead(1).observation.tolist() == [1.0, 2.0]
+    bandit.choose(pd.Series({"a": 1.0, "b": 2.0}))
+    with pytest.raises(kh.InvalidValue, match="columns"):
+        bandit.choose(pd.Series({"b": 2.0, "a": 1.0}))
+    with pytest.raises(kh.InvalidValue, match="no files"):
+        type(bandit).load("x.npz")
+
+
+def test_a_learner_refuses_what_it_cannot_use() -> None:
+    learner = kh.Learner(kh.Greedy())
+    state, draws = learner.start(np.int64(2), 2), kh.Draws(np.zeros(2), np.zeros(2))  # type: ignore[arg-type]
+    for bad in ([np.nan, 1.0], [1.0], np.ones((3, 2))):
+        with pytest.raises(kh.InvalidValue):
+            learner.choose(state, bad, draws)  # type: ignore[arg-type]
+    for arm, y, reward in ((-1, [1.0, 2.0], 1.0), (0, [np.nan, 2.0], 1.0), (0, [1.0, 2.0], np.nan)):
+        with pytest.raises(kh.InvalidValue):
+            learner.learn(state, arm, y, reward)  # type: ignore[arg-type]
+    assert state.posterior.count.tolist() == [0, 0]
+
+
+def test_learners_that_do_not_show_themselves_have_the_names_of_their_classes(
+    tmp_path: Path,
+) -> None:
+    world = kh.LinearWorld.random(n_arms=2, context_dim=2, observation_dim=2, seed=1)
+    sizes: dict[str, Any] = {"horizon": 20, "replications": 2, "seed": 1, "resume": tmp_path}
+    first = kh.simulate(world, FollowTheMean(), **sizes)
+    again = kh.simulate(world, FollowTheMean(), **sizes)
+    assert first.policy.values.tolist() == ["FollowTheMean"]
+    assert first.identical(again)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda given: "-".join(map(str, given.values())))
@@ -218,7 +276,7 @@ def test_a_learner_may_keep_what_it_is_handed() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"policy": "thompson"}, "policy must be a Policy"),
+        ({"policy": "thompson"}, "a Policy such as"),
         ({"missing": "guess"}, "missing must be one of 'predict'"),
         ({"missing": np.array(["mean", "zero"])}, "missing must be one of"),
         ({"missing": np.array("mean")}, "missing must be one of"),

@@ -513,9 +513,8 @@ def test_regrets_are_judged_wherever_the_best_arm_is(arms: int) -> None:
         for t in range(arms):
             record = kernels.Record(np.arange(1), np.empty((0, 0)), np.zeros(5), np.zeros(arms))
             now = slice(t, t + 1)
-            block = kernels.Block(np.zeros((1, 1, 1)), values[now], values[now], np.zeros((1, 2)))
             one = truth._replace(values=values[now], latent=seen[now])
-            add_regret(block, np.zeros(1, np.int64), one, record)
+            add_regret(np.zeros(1, np.int64), one, record)
             lost = 0.0 if t == 0 else 6.0
             expected = [lost, np.nan if unknown else lost, t == 0]
             np.testing.assert_array_equal(record.sums[:3], expected)
@@ -574,9 +573,9 @@ def test_an_executor_that_takes_no_more_work() -> None:
         ({"seed": -1}, "seed"),
         ({"workers": -1}, "workers"),
         ({"workers": 0}, "workers"),
-        ({"policies": None}, "policies"),
-        ({"policies": kh.Greedy}, "policies"),
-        ({"policies": "greedy"}, "policies"),
+        ({"policies": None}, "learners"),
+        ({"policies": kh.Greedy}, "learners"),
+        ({"policies": "greedy"}, "learners"),
         ({"policies": [NotARule()]}, "must be a Rule"),
         ({"horizon": 10**30}, "horizon"),
         ({"replications": 10**30}, "replications"),
@@ -600,7 +599,7 @@ def test_an_executor_that_takes_no_more_work() -> None:
         ({"progress": np.array([1, 2])}, "progress"),
         ({"policies": [10**5000]}, "policies"),
         ({"policies": {10**5000: kh.Greedy()}}, "name must be a text"),
-        ({"policies": np.array(["greedy"])}, "policies"),
+        ({"policies": np.array(["greedy"])}, "learners"),
         ({"checkpoints": [1e30]}, "checkpoints"),
         ({"checkpoints": 10**12, "horizon": 10**14}, "checkpoints"),
         ({"world": 10**5000}, "world"),

@@ -51,8 +51,8 @@ class Recipe:
         else:
             drawn = _made(RandomLinearWorld, {**LINEAR, **settings}, "[world]")
         if share is not None:
-            whole = RandomMissingWorld(drawn, share=share)
-            return whole.draw(seed) if fixed else whole
+            hidden = RandomMissingWorld(drawn, share=share)
+            return hidden.draw(seed) if fixed else hidden
         return drawn.draw(seed) if fixed else drawn
 
 

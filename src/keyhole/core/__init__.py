@@ -17,6 +17,7 @@ from keyhole.core.learners import (
     Provisional,
     Waiting,
     arm_name,
+    checked_choice,
 )
 from keyhole.core.observers import (
     SAMPLE,
@@ -88,6 +89,7 @@ __all__ = [
     "Units",
     "Waiting",
     "arm_name",
+    "checked_choice",
     "child_seed",
     "choice_probabilities",
     "choice_streams",

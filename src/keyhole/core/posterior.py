@@ -65,7 +65,7 @@ class Posterior:
 
     @property
     def state(self) -> State:
-        """The arrays themselves, which are told first what large matrices have waiting."""
+        """The arrays themselves, after pending updates were applied."""
         self._core.flush_all()
         state: State = self._core.state
         return state
@@ -93,17 +93,18 @@ class Posterior:
     @property
     def moment(self) -> Floats:
         """b = sum r y, (n_parameters, dim)."""
-        return _locked(self.state.moment)
+        return _locked(self._core.state.moment)
 
     @property
     def count(self) -> Ints:
         """How many rewards each parameter has learned from."""
-        return self.state.n.astype(np.int64)
+        counts: Ints = self._core.state.n.astype(np.int64)
+        return counts
 
     @property
     def squares(self) -> Floats:
         """The sum of the squared rewards of each parameter."""
-        return _locked(self.state.squares)
+        return _locked(self._core.state.squares)
 
     @property
     def covariance(self) -> Floats:
@@ -113,7 +114,7 @@ class Posterior:
     @property
     def mean(self) -> Floats:
         """P b, (n_parameters, dim): the estimate of each parameter."""
-        return _locked(self.state.mean)
+        return _locked(self._core.state.mean)
 
     def noise_scale(self) -> NDArray[np.float64]:
         """The standard deviation of each parameter's reward given y, estimated from the sums.
@@ -333,14 +334,14 @@ class Posterior:
         """Add n parameters of which nothing is known."""
         fresh = Posterior(n_parameters=n, dim=self.dim, prior_precision=self.prior_precision)
         pairs = zip(self.state, fresh.state, strict=True)
-        self._core = kernels.Core(State(*(np.concatenate(pair) for pair in pairs)))
+        self._core = _core_of(State(*(np.concatenate(pair) for pair in pairs)))
 
     def keep(self, parameters: Sequence[int]) -> None:
         """Keep only these parameters, in this order."""
         kept = self._indices(parameters)
         if kept.size == 0 or np.unique(kept).size < kept.size:
             raise InvalidValue("keep takes at least one parameter, and each of them once")
-        self._core = kernels.Core(State(*(array[kept] for array in self.state)))
+        self._core = _core_of(State(*(array[kept] for array in self.state)))
 
     def copy(self) -> Posterior:
         """Return an independent copy, to the bit."""
@@ -350,7 +351,7 @@ class Posterior:
     def of_state(cls, state: State) -> Posterior:
         """Return a posterior of these arrays, which become its own."""
         posterior = object.__new__(cls)
-        posterior._core = kernels.Core(state)
+        posterior._core = _core_of(state)
         return posterior
 
     __copy__ = copy
@@ -381,6 +382,13 @@ class Posterior:
 def _restored(arrays: tuple[Floats, ...]) -> Posterior:
     """Return a posterior from a pickle, whose arrays may be read-only."""
     return Posterior.of_state(State(*(np.array(array) for array in arrays)))
+
+
+def _core_of(state: State) -> kernels.Core:
+    """Return the compiled part of a state, whose matrices begin with a line of the cache."""
+    matrices = kernels.aligned_zeros(state.matrices.shape)
+    matrices[...] = state.matrices
+    return kernels.Core(state._replace(matrices=matrices))
 
 
 def _check_size(n_parameters: int, dim: int) -> None:

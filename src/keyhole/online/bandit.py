@@ -280,7 +280,10 @@ class Bandit(sharing.Shared):
         """Return some of the arms; those of the last call are kept, as they often come again."""
         if not isinstance(names, tuple):  # which may have changed since
             return self._learned.arms.among(names)
-        if self._subset is None or self._subset[:2] != (self._learned.arms, names):
+        # By identity: (True,) equals (1,), and is refused.
+        if self._subset is None or not (
+            self._subset[0] is self._learned.arms and self._subset[1] is names
+        ):
             self._subset = self._learned.arms, names, self._learned.arms.among(names)
         return self._subset[2]
 

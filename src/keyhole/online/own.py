@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ from keyhole.core import (
     Draws,
     Floats,
     Seed,
+    checked_choice,
     choice_streams,
     kernels,
 )
@@ -30,10 +32,10 @@ from keyhole.online.once import Once
 
 
 class OwnBandit(Bandit):
-    """What `Bandit` makes of a learner with the three functions of `AnyLearner`.
+    """A bandit for any `AnyLearner`.
 
-    It chooses by the names of arms and learns each reward once. What a posterior is needed for is
-    refused: effects, merging, and files.
+    It chooses by the names of arms and learns each reward once. Effects, merging and files need a
+    posterior, and are refused.
     """
 
     def __init__(
@@ -47,7 +49,8 @@ class OwnBandit(Bandit):
     ) -> None:
         is_number = isinstance(arms, Integral)
         names: Any = range(checks.whole("arms", arms, most=MOST_ARMS)) if is_number else arms
-        checks.flag("probabilities", probabilities)
+        self._probabilities = checks.flag("probabilities", probabilities)
+        self._columns = None
         self._own, self._arms = learner, Arms(names, shared=False)
         self._dim, self._random = checks.whole("dim", dim), choice_streams(seed)
         self._state = learner.start(len(self._arms.names), self._dim)
@@ -71,8 +74,8 @@ class OwnBandit(Bandit):
 
     @property
     def probabilities(self) -> bool:
-        """Whether decisions have a probability: if the learner gives one."""
-        return True
+        """Whether decisions have a probability, if the learner gives one."""
+        return self._probabilities
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -103,29 +106,26 @@ class OwnBandit(Bandit):
                 f"the {n} arms, got {np.shape(y)}"
             )
         with self._lock:
+            columns = self._checked_columns(y)
             chosen = self._chosen(rows)
+            self._columns = columns
             self._lineage.decisions += 1
-            row = rows[chosen.arm if len(rows) > 1 else 0]
-            return Decision(
+            decision = Decision(
                 arm=self.arms[chosen.arm],
-                observation=row,
-                probability=chosen.probability,
+                observation=rows[chosen.arm if len(rows) > 1 else 0],
+                probability=chosen.probability if self._probabilities else None,
                 id=f"{self._lineage.run}-{self._lineage.decisions}",
             )
+            decision._is_for_all = len(rows) == 1
+            return decision
 
     def _chosen(self, rows: Floats) -> Chosen:
         n = len(self.arms)
         draws = Draws(np.empty(n), np.empty(2))
         kernels.fill_normals(self._random[0], draws.normals)
         kernels.fill_uniforms(self._random[1], draws.uniforms)
-        answer = self._own.choose(self._state, rows[0].copy() if len(rows) == 1 else rows, draws)
-        chosen = answer if isinstance(answer, Chosen) else Chosen(answer)
-        if not isinstance(chosen.arm, int | np.integer) or not 0 <= chosen.arm < n:
-            raise InvalidValue(
-                f"{shown(self._own)}.choose must return an arm from 0 to {n - 1}, "
-                f"got {shown(answer)}"
-            )
-        return chosen._replace(arm=int(chosen.arm))
+        observation = (rows[0] if len(rows) == 1 else rows).copy()  # which the learner may change
+        return checked_choice(self._own.choose(self._state, observation, draws), self._own, n)
 
     def learn(self, decision: Decision, reward: float, *, again: bool = False) -> None:
         """Learn the reward of a decision, once, as `Bandit.learn`."""
@@ -193,10 +193,17 @@ class OwnBandit(Bandit):
         """Refuse: what the learner's state is made of is not known."""
         self._refuse("save")
 
+    @classmethod
+    def load(cls, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: there are no files of such bandits."""
+        raise InvalidValue("bandits of a learner of one's own have no files")
+
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            kept = ("_own", "_arms", "_dim", "_state", "_counts")
+            kept = ("_own", "_arms", "_dim", "_counts", "_probabilities", "_columns")
             own = {name: getattr(self, name) for name in kept}
+            # A copy: two bandits must not learn into one state.
+            own["_state"] = copy.deepcopy(self._state)
             return {**own, "pasts": self._lineage.everything(), "ids": self._once.recent.listed()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

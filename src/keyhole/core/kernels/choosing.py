@@ -158,7 +158,7 @@ class Chooser:
         self.slot, self.best, self.alike_width = -1, -INFINITY, -1.0
         self.top, self.top_scale = -INFINITY, 0.0
         keeps: cython.bint = self.keeps
-        best: cython.double = self.best
+        best: cython.double = self.best  # a local: the compiler keeps it in a register
         for step in range(-1, self.n_arms):
             k: cython.Py_ssize_t = leader if step < 0 else step
             # An arm that cannot be best is passed over, unless its law is needed.

@@ -119,7 +119,11 @@ class Core:
         rows: cython.double[::1] = y.reshape(-1)
         given: cython.double[::1] = rewards
         summed: cython.uchar[::1] = often.view(np.uint8)
-        if y.shape != (parameter_of.size, self.dim) or rewards.shape != parameter_of.shape:
+        if (
+            y.shape != (parameter_of.size, self.dim)
+            or rewards.shape != parameter_of.shape
+            or often.shape != (self.size,)
+        ):
             raise ValueError(
                 f"shapes {parameter_of.shape}, {y.shape} and {rewards.shape} do not fit"
             )
@@ -148,8 +152,8 @@ class Core:
             raise ValueError(f"rows of shape {y.shape} do not fit {parameter_of.size} arms")
         self.check(parameter_of)
         start: cython.p_double = start_of(rows)
-        # Several threads may read one posterior: no workspace is used. The GIL is held, as another
-        # thread may flush pending updates.
+        # No workspace is used: several threads may read one posterior. Holding the GIL keeps
+        # `flush_all` out; callers keep `learn` out by a lock.
         for k in range(parameters.shape[0]):
             for t in range(n):
                 at: cython.Py_ssize_t = t * per_round
@@ -192,6 +196,8 @@ class Core:
         """Return y'Py and P y of a parameter."""
         i: cython.Py_ssize_t = parameter
         self.check(np.array([parameter]))
+        if y.shape != (self.dim,):
+            raise ValueError(f"y has shape {y.shape}, not ({self.dim},)")
         row: cython.double[::1] = y
         squared = self.quadratic_form(i, start_of(row), 0)
         self.stamp += 1

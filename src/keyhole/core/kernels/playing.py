@@ -214,8 +214,10 @@ def play(chooser: Chooser, block: Block, chosen: Ints) -> None:
         table.play(chooser, 0, n)
 
 
-def add_regret(block: Block, chosen: Ints, oracle: Oracle, record: Record) -> None:
-    """Add up what the choices in all rounds of a block cost."""
+def add_regret(chosen: Ints, oracle: Oracle, record: Record) -> None:
+    """Add up the cost of the choices in all rounds of a block."""
+    unused: Floats = np.empty((0, 1))
+    block: Block = Block(unused[:, :, None], unused, unused, unused)
     table: Table = Table(block, chosen, oracle, record)
     n: cython.Py_ssize_t = chosen.size
     with cython.nogil:

@@ -3,7 +3,7 @@
 from keyhole.core.learners.arms import MOST_ARMS, Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.learner import Learner
-from keyhole.core.learners.protocol import AnyLearner, Chosen
+from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
 from keyhole.core.learners.state import LearnerState, Provisional, Waiting
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "Provisional",
     "Waiting",
     "arm_name",
+    "checked_choice",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 
+from keyhole import checks
 from keyhole.core import kernels
 from keyhole.core.kernels import Floats
 from keyhole.core.learners.arms import Arm, Arms
@@ -45,7 +47,8 @@ class Learner:
         Without it they are an error.
     clip : float or None, default 10
         With `standardize`, move features, and the first 32 rewards, that are more than this many
-        units from their middle to that limit. None takes all as they are.
+        units from their middle to that limit. None takes all as they are. `Bandit` warns of clipped
+        values; `simulate` does not.
 
     Examples
     --------
@@ -64,7 +67,8 @@ class Learner:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
             raise InvalidValue(
-                f"policy must be a Policy such as ThompsonSampling(), got {shown(self.policy)}"
+                "a learner needs a policy, a Policy such as ThompsonSampling(), "
+                f"got {shown(self.policy)}"
             )
         for name, value in self._observer(1).options.items():  # checked, and plain
             object.__setattr__(self, name, value)
@@ -82,7 +86,7 @@ class Learner:
     @property
     def is_plain(self) -> bool:
         """Whether the posterior sees observations as they are."""
-        return not (self.intercept or self.standardize or self.missing)
+        return self._observer(1).is_plain
 
     def resolve(self, noise_scale: float) -> Self:
         """Return the learner for a world of this noise scale, which an "oracle" setting takes."""
@@ -109,7 +113,7 @@ class Learner:
         dim : int
             The length of an observation.
         """
-        names = range(n_arms) if isinstance(n_arms, int) else n_arms
+        names: Any = range(int(n_arms)) if isinstance(n_arms, Integral) else n_arms
         arms = Arms(names, shared=self.policy.sharing == "shared")
         features = self._observer(dim)
         posterior = Posterior(
@@ -120,8 +124,23 @@ class Learner:
         return LearnerState(arms, features, posterior)
 
     def choose(self, state: LearnerState, observation: Floats, draws: Draws) -> Chosen:
-        """Choose an arm by its index, as `AnyLearner.choose`; the observation counts as seen."""
-        rows = np.array(observation, dtype=np.float64, ndmin=2)
+        """Choose an arm by its index, as `AnyLearner.choose`; the observation counts as seen.
+
+        Parameters
+        ----------
+        state : LearnerState
+            What `start` returned.
+        observation : array_like of shape (dim,) or (n_arms, dim)
+            One observation for all arms, or one for each.
+        draws : Draws
+            Random numbers.
+        """
+        rows = np.atleast_2d(state.features.numbers(observation))
+        n, dim = len(state.arms.names), state.features.dim
+        if rows.shape not in ((1, dim), (n, dim)):
+            raise InvalidValue(
+                f"observation must have shape ({dim},) or ({n}, {dim}), got {rows.shape}"
+            )
         filled, design = state.prepared(rows)
         rule = state.rule_now(self.policy.plain_rule())
         parameter_of = state.arms.parameter_of
@@ -141,8 +160,25 @@ class Learner:
 
         Missing entries are those that were predicted when the arm was chosen, if this is the
         observation of the last choice, and predicted now otherwise.
+
+        Parameters
+        ----------
+        state : LearnerState
+            What `start` returned, which is changed.
+        arm : int
+            The index of the arm.
+        observation : array_like of shape (dim,)
+            The observation of that arm.
+        reward : float
+            Its reward.
         """
-        raw = np.array(observation, dtype=np.float64, ndmin=2)
+        arm = checks.whole("arm", arm, least=0, most=len(state.arms.names) - 1)
+        reward = checks.number("reward", reward)
+        raw = np.atleast_2d(state.features.numbers(observation))
+        if raw.shape != (1, state.features.dim):
+            raise InvalidValue(
+                f"observation must have shape ({state.features.dim},), got {np.shape(observation)}"
+            )
         seen, filled = state.last
         if not np.array_equal(raw[0], seen, equal_nan=True):
             filled = state.features.filled(raw)[0]
@@ -150,10 +186,9 @@ class Learner:
 
     def coefficients(self, state: LearnerState) -> Floats:
         """Return the mean of each arm's coefficients in the features' own units, (n_arms, dim)."""
-        steps = state.features.steps()
-        if self.intercept:
-            steps = steps[1:]
-        means: Floats = state.posterior.mean @ steps.T
+        # Without the row of the constant, steps are diagonal.
+        steps = np.diagonal(state.features.steps())[self.intercept :]
+        means: Floats = state.posterior.mean[:, self.intercept :] * steps
         return means[state.arms.parameter_of]
 
     def __repr__(self) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
 from keyhole.core.kernels import Floats
 from keyhole.core.learners.draws import Draws
+from keyhole.errors import InvalidValue, shown
 
 
 class Chosen(NamedTuple):
@@ -13,6 +16,28 @@ class Chosen(NamedTuple):
 
     arm: int
     probability: float | None = None
+
+
+def checked_choice(answer: object, learner: object, n_arms: int) -> Chosen:
+    """Return what a learner has chosen, or raise `InvalidValue` if there is no such arm.
+
+    Parameters
+    ----------
+    answer : int or Chosen
+        What `choose` returned.
+    learner : object
+        The learner, for the message.
+    n_arms : int
+        The number of arms.
+    """
+    chosen = answer if isinstance(answer, Chosen) else Chosen(answer)  # type: ignore[arg-type]
+    is_index = isinstance(chosen.arm, int | np.integer) and not isinstance(chosen.arm, bool)
+    if not is_index or not 0 <= chosen.arm < n_arms:
+        raise InvalidValue(
+            f"{shown(learner)}.choose must return an arm from 0 to {n_arms - 1}, "
+            f"got {shown(answer)}"
+        )
+    return chosen._replace(arm=int(chosen.arm))
 
 
 # Names for readers: a state is whatever `start` returns.

@@ -26,7 +26,7 @@ from keyhole.errors import InvalidValue
 PICK = Rule(epsilon=1.0)
 # No warning below this many waiting rewards.
 PATIENCE = 100
-# More rounds than anybody plays in one call.
+# No limit: more rounds than one call plays.
 MANY = 2**40
 
 
@@ -96,7 +96,7 @@ class LearnerState:
 
     def total(self) -> float:
         """Return how many rewards came: learned, waiting, or left out."""
-        return float(self.posterior.state.n.sum()) + len(self.waiting) + self.n_dropped
+        return float(self.posterior.count.sum()) + len(self.waiting) + self.n_dropped
 
     def _by_arm(self, numbers: list[int]) -> dict[Arm, int]:
         parameter_of = self.arms.parameter_of.tolist()

@@ -185,7 +185,8 @@ def _learner_record(learner: Learner | AnyLearner, rule: Rule | None) -> dict[st
     """Return what tells a learner from others; of one's own, its settings as they are shown."""
     if not isinstance(learner, Learner):
         kind = type(learner)
-        return {"name": f"{kind.__module__}.{kind.__qualname__}", "settings": repr(learner)}
+        settings = vars(learner) if kind.__repr__ is object.__repr__ else repr(learner)
+        return {"name": f"{kind.__module__}.{kind.__qualname__}", "settings": settings}
     policy = learner.policy
     record = {"name": type(policy).__name__, "settings": asdict(policy), "rule": rule}
     return record if learner.is_plain else {**record, "options": learner.options}
@@ -196,11 +197,14 @@ def _named(learners: Learners) -> dict[str, Learner | AnyLearner]:
     if isinstance(learners, Learner | Policy | AnyLearner):
         learners = [learners]
     if not isinstance(learners, Mapping | Sequence) or isinstance(learners, str):
-        raise InvalidValue(f"policies must be one, a list or a dict of them, got {shown(learners)}")
+        raise InvalidValue(
+            "learners must be a Learner, a Policy, or a list or dict of them, "
+            f"got {shown(learners)}"
+        )
     if not isinstance(learners, Mapping):
         for learner in learners:
             _check_learner(learner)
-        named = {str(learner): learner for learner in learners}
+        named = {_label(learner): learner for learner in learners}
         if len(named) < len(learners):
             raise InvalidValue("two policies are the same; give a dict with a name for each")
         learners = named
@@ -214,6 +218,12 @@ def _named(learners: Learners) -> dict[str, Learner | AnyLearner]:
         name: Learner(learner) if isinstance(learner, Policy) else learner
         for name, learner in learners.items()
     }
+
+
+def _label(learner: object) -> str:
+    """Return the name of a learner in results: as it shows itself, or that of its class."""
+    kind = type(learner)
+    return kind.__name__ if kind.__repr__ is object.__repr__ else str(learner)
 
 
 def _check_learner(learner: object) -> None:

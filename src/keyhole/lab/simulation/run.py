@@ -54,8 +54,9 @@ def simulate(
 ) -> xr.Dataset:
     """Let learners play the same rounds of a world, and label what comes of it.
 
-    The result depends on the seed alone, not on how or where the work is done. The rounds of
-    replication k are those of `world.sample(horizon, seed=SeedSequence(seed, spawn_key=(k,)))`,
+    The result depends on the seed alone, not on how the work is done, nor on threads or processes;
+    on another machine NumPy's BLAS may round the last digits of drawn worlds otherwise. The rounds
+    of replication k are those of `world.sample(horizon, seed=SeedSequence(seed, spawn_key=(k,)))`,
     and a `Bandit` with that seed chooses the same arms.
 
     Parameters

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from keyhole.core import AnyLearner, Chosen, Draws, Floats, Ints, Learner, Rule, kernels
+from keyhole.core import AnyLearner, Draws, Floats, Ints, Learner, Rule, checked_choice, kernels
 from keyhole.core.kernels import Block, Oracle, Record
-from keyhole.errors import InvalidValue, shown
 from keyhole.lab.worlds import World
 
 # What a record has sums of, in their order; the last two only where rounds have right answers.
 SUMS = ("regret", "latent_regret", "optimal", "correct", "best_correct")
-# Of these, so many are sums; the others are shares of the rounds.
+# The first 2 are sums; the others are reported as shares of the rounds (`kernels.playing` too).
 REGRETS = 2
 
 
@@ -31,7 +30,7 @@ class Run:
     """
 
     def __init__(self, learner: AnyLearner, world: World, checkpoints: Ints) -> None:
-        self.learner, self.n_arms, self.dim = learner, world.n_arms, world.dim
+        self.learner, self.n_arms, self.dim = learner, int(world.n_arms), int(world.dim)
         noted = np.empty((checkpoints.size, len(SUMS) + 2 * self.n_arms))
         self.record = Record(
             checkpoints, noted, sums=np.zeros(len(SUMS)), pulls=np.zeros(self.n_arms)
@@ -53,7 +52,6 @@ class Run:
             part = slice(low, high)
             labels = oracle.labels[part] if oracle.labels.size else oracle.labels
             kernels.add_regret(
-                Block(*(array[part] for array in block)),
                 chosen[part],
                 Oracle(oracle.values[part], oracle.latent[part], labels, oracle.eta),
                 self.record,
@@ -72,7 +70,7 @@ class Run:
             low, c = high, c + 1
 
     def _note(self, c: int, eta: Floats) -> None:
-        """Write down how it stands at checkpoint c."""
+        """Record sums, pulls and errors at checkpoint c, as `write_checkpoint` of the kernels."""
         sums, noted = self.record.sums, self.record.noted[c]
         noted[:REGRETS] = sums[:REGRETS]
         noted[REGRETS : len(SUMS)] = sums[REGRETS:] / self.record.checkpoints[c]
@@ -88,19 +86,11 @@ class Run:
             y = block.observations[t].copy()
             observation = y[0] if len(y) == 1 else y
             draws = Draws(block.z[t].copy(), block.uniforms[t].copy())
-            arm = self._checked(self.learner.choose(self.state, observation, draws))
+            answer = self.learner.choose(self.state, observation, draws)
+            arm = checked_choice(answer, self.learner, self.n_arms).arm
             chosen[t] = arm
             row = y[0 if len(y) == 1 else arm]
             self.learner.learn(self.state, arm, row, float(block.rewards[t, arm]))
-
-    def _checked(self, answer: object) -> int:
-        arm = answer.arm if isinstance(answer, Chosen) else answer
-        if not isinstance(arm, int | np.integer) or not 0 <= arm < self.n_arms:
-            raise InvalidValue(
-                f"{shown(self.learner)}.choose must return an arm from 0 to {self.n_arms - 1}, "
-                f"got {shown(answer)}"
-            )
-        return int(arm)
 
 
 class CompiledRun(Run):
@@ -110,12 +100,10 @@ class CompiledRun(Run):
 
     def __init__(self, learner: Learner, world: World, checkpoints: Ints) -> None:
         super().__init__(learner.resolve(float(world.noise_scale)), world, checkpoints)
-        self.begin()
+        self.state = self.learner.start(self.n_arms, self.dim)
         self.posterior = self.state.posterior
-        self.rule = self.learner.policy.plain_rule()
-        self.chooser = kernels.Chooser(
-            self.posterior.core, self.rule, self.state.arms.parameter_of, keeps=False
-        )
+        rule, parameter_of = self.learner.policy.plain_rule(), self.state.arms.parameter_of
+        self.chooser = kernels.Chooser(self.posterior.core, rule, parameter_of, keeps=False)
 
     def play(self, block: Block, oracle: Oracle, start: int) -> None:
         """Play a block in one compiled call, which forgets everything if start is 0."""
