@@ -1,4 +1,4 @@
-"""What a value must be before anything is done with it. A check returns the value, ready to use."""
+"""Checks of values before they are used. A check returns the value, ready to use."""
 
 import difflib
 import numbers
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from keyhole.errors import InvalidValue, shown
 
-# Sums of squares of numbers up to this, and their products with a covariance, do not overflow.
+# Sums of squares of numbers up to this bound, and their products with a covariance, do not
+# overflow.
 LARGEST = 1e50
 
 
@@ -20,11 +21,22 @@ def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.
     Parameters
     ----------
     name : str
-        What the value is called in an error.
+        Name of the value in error messages.
     value : array_like
         Real numbers of any shape.
-    most : float
-        The largest magnitude that is allowed.
+    most : float, default LARGEST
+        Largest magnitude that is allowed.
+
+    Returns
+    -------
+    ndarray of float64
+        A copy of the numbers, in C order.
+
+    Raises
+    ------
+    InvalidValue
+        If `value` has masked entries, entries that are not real numbers, or entries that are NaN,
+        infinite or beyond `most`.
     """
     given = _regular(name, value)
     if _is_masked(value):
@@ -41,14 +53,19 @@ def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.
 
 
 def with_missing(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Return an array as `floats` does; NaN, None and masked entries are missing, and become NaN.
+    """Return an array as `floats` does; NaN, None and masked entries are missing and become NaN.
 
     Parameters
     ----------
     name : str
-        What the value is called in an error.
+        Name of the value in error messages.
     value : array_like
         Real numbers of any shape, with missing entries.
+
+    Returns
+    -------
+    ndarray of float64
+        A copy of the numbers, NaN where an entry is missing.
     """
     if type(value) is np.ndarray and value.dtype == np.float64 and are_usable(value):
         return value.copy()
@@ -65,19 +82,19 @@ def with_missing(name: str, value: ArrayLike) -> NDArray[np.float64]:
     elif given.dtype.kind == "f":
         hidden = hidden | np.isnan(given)
     elif given.dtype.kind not in "biu":
-        return floats(name, value)  # says what is wrong with it
+        return floats(name, value)  # raises the error that names the wrong entry
     numbers = floats(name, np.where(hidden, 0, given))
     numbers[hidden] = np.nan
     return numbers
 
 
 def are_usable(array: NDArray[np.float64]) -> bool:
-    """Tell whether no number is NaN, infinite or beyond `LARGEST`."""
+    """Return whether no number is NaN, infinite or beyond `LARGEST`."""
     return bool((np.abs(array) <= LARGEST).all())
 
 
 def _regular(name: str, value: Any) -> NDArray[Any]:
-    """Return the array of a value; masked entries of a list become None."""
+    """Return a value as an array; masked entries of a list become None."""
     try:
         return np.asarray(_without_masked(value) if _has_masked_entry(value) else value)
     except OverflowError:
@@ -88,7 +105,7 @@ def _regular(name: str, value: Any) -> NDArray[Any]:
         ) from None
     except RecursionError:
         raise InvalidValue(f"{name} must be numbers, got lists in lists without end") from None
-    except Exception as reason:  # an object of somebody's own may raise anything
+    except Exception as reason:  # a user-defined object may raise anything
         raise InvalidValue(f"{name} cannot be read as an array: {shown(reason)}") from reason
 
 
@@ -98,7 +115,7 @@ def _is_masked(value: object) -> bool:
 
 
 def _has_masked_entry(value: object) -> bool:
-    """Tell whether a list holds a masked entry, which NumPy would take for NaN."""
+    """Return whether a list holds a masked entry, which NumPy would convert to NaN."""
     return isinstance(value, list | tuple) and any(
         entry is np.ma.masked or _has_masked_entry(entry) for entry in value
     )
@@ -111,12 +128,12 @@ def _without_masked(value: Any) -> Any:
 
 
 def _is_missing(value: object) -> bool:
-    """Tell whether an entry of a list stands for a number that is not there."""
+    """Return whether an entry of a list stands for a missing number."""
     return value is None or (isinstance(value, float | np.floating) and bool(value != value))
 
 
 def _holds_numbers(given: NDArray[Any]) -> bool:
-    """Tell whether every object of an array is a real number; a text is not, whatever it says."""
+    """Return whether every object of an array is a real number; a string never is."""
     return given.dtype.kind == "O" and not any(map(_is_strange, given.flat))
 
 
@@ -125,9 +142,9 @@ def _is_strange(value: object) -> bool:
 
 
 def _strangest(value: object, given: NDArray[Any]) -> str:
-    """Name the first entry that is no number, or the type where all are of one."""
+    """Return a description of the first entry that is not a number, or of the array's type."""
     if isinstance(value, list | tuple):
-        given = np.asarray(value, dtype=object)  # one text makes texts of all numbers beside it
+        given = np.asarray(value, dtype=object)  # NumPy converts numbers beside a string to strings
     if given.dtype.kind != "O":
         return f"an array of {given.dtype}"
     place = next(k for k, entry in enumerate(given.flat) if _is_strange(entry))
@@ -151,7 +168,31 @@ def number(
     least: float = -LARGEST,
     most: float = LARGEST,
 ) -> float:
-    """A plain float: above `above`, at least `least`, at most `most`."""
+    """Return a plain float above `above`, at least `least` and at most `most`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the value in error messages.
+    value : object
+        A real number. A bool is refused.
+    above : float, optional
+        Exclusive lower bound.
+    least : float, default -LARGEST
+        Inclusive lower bound.
+    most : float, default LARGEST
+        Inclusive upper bound.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    InvalidValue
+        If `value` is not a real number, is NaN or is outside the bounds.
+    """
     odd = isinstance(value, bool | np.bool_ | np.timedelta64)
     if odd or not isinstance(value, numbers.Real):
         raise InvalidValue(f"{name} must be a number, got {shown(value)}")
@@ -172,19 +213,72 @@ def number(
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False."""
+    """Return a plain bool.
+
+    Parameters
+    ----------
+    name : str
+        Name of the value in error messages.
+    value : object
+        A bool of Python or NumPy.
+
+    Returns
+    -------
+    bool
+        True or False.
+
+    Raises
+    ------
+    InvalidValue
+        If `value` is anything else.
+    """
     if not isinstance(value, bool | np.bool_):
         raise InvalidValue(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
 def positive(name: str, value: object) -> float:
-    """A plain float above 0, and not so small that its inverse could overflow."""
+    """Return a plain float above 0 and large enough that its inverse cannot overflow.
+
+    Parameters
+    ----------
+    name : str
+        Name of the value in error messages.
+    value : object
+        A real number of at least 1 / LARGEST.
+
+    Returns
+    -------
+    float
+        The number.
+    """
     return number(name, value, above=0.0, least=1.0 / LARGEST)
 
 
 def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> int:
-    """A plain int from `least` to `most`."""
+    """Return a plain int from `least` to `most`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the value in error messages.
+    value : object
+        An integer. A bool is refused.
+    least : int, default 1
+        Inclusive lower bound.
+    most : int, default 10**15
+        Inclusive upper bound.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    InvalidValue
+        If `value` is not an integer or is outside the bounds.
+    """
     odd = isinstance(value, bool | np.bool_ | np.timedelta64)
     if odd or not isinstance(value, numbers.Integral) or value < least:
         raise InvalidValue(f"{name} must be a whole number of at least {least}, got {shown(value)}")
@@ -194,26 +288,26 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> in
 
 
 def is_listing(value: object) -> TypeGuard[Iterable[Any]]:
-    """Tell whether a value can be gone through; an array without axes only looks as if."""
+    """Return whether a value can be iterated over; a zero-dimensional array cannot."""
     return isinstance(value, Iterable) and getattr(value, "shape", None) != ()
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> InvalidValue:
-    """Return the error for a name that does not exist, with the nearest that does.
+    """Return the error for an unknown name, with the nearest known name as a hint.
 
     Parameters
     ----------
     kind : str
-        What is named, such as "policy".
+        Kind of the named object, such as "policy".
     given : object
         The name that was given.
     known : iterable of str
-        The names that there are.
+        The known names.
 
     Returns
     -------
     InvalidValue
-        To be raised by the caller.
+        The error, to be raised by the caller.
     """
     names = list(known)
     near = difflib.get_close_matches(str(given), names, n=1)

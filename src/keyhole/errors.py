@@ -1,4 +1,4 @@
-"""Every exception that Keyhole raises on purpose.
+"""The exceptions and warnings of Keyhole.
 
     KeyholeError
     ├── InvalidValue (ValueError)     a number, shape or setting that cannot be used
@@ -7,22 +7,23 @@
     ├── FileError (ValueError)        a file that is not what was saved, or not all of it
     │   ├── FileMissing (FileNotFoundError)   there is no such file or folder
     │   └── FileUnusable (OSError)    the system cannot read or write it: rights, a full disk
-    ├── DataUnavailable               a data set that is neither here nor can be downloaded
+    ├── DataUnavailable               a data set that is not here and cannot be downloaded
     └── MissingExtra (ImportError)    a part of Keyhole whose packages are not installed
 
-    KeyholeWarning (UserWarning)      a value that was clipped, rewards that wait for long
+    KeyholeWarning (UserWarning)      a value that was clipped, rewards that are pending for long
 
-Ctrl-C during a simulation raises `SimulationInterrupted`, a KeyboardInterrupt that carries what was
-finished.
+Ctrl-C during a simulation raises `SimulationInterrupted`, a KeyboardInterrupt that carries the
+finished part.
 
-A message says what came, what is allowed and, where there is one, the usual fix.
+A message names the value that was given, the values that are allowed and, where there is one, the
+usual fix.
 """
 
 from importlib.metadata import distributions
 
 
 class KeyholeError(Exception):
-    """The root of every exception of Keyhole's own."""
+    """Base class of all exceptions of Keyhole."""
 
 
 class InvalidValue(KeyholeError, ValueError):
@@ -42,7 +43,7 @@ class FileError(KeyholeError, ValueError):
 
 
 class FileMissing(FileError, FileNotFoundError):
-    """A file that is not there, or one whose folder is not; nothing was changed."""
+    """A file that does not exist, or whose folder does not exist; nothing was changed."""
 
 
 class FileUnusable(FileError, OSError):
@@ -50,19 +51,22 @@ class FileUnusable(FileError, OSError):
 
 
 class DataUnavailable(KeyholeError):
-    """A data set that is not here and cannot be downloaded; the message has the two ways out."""
+    """A data set that is not here and cannot be downloaded; the message has two remedies."""
 
 
 class MissingExtra(KeyholeError, ImportError):
-    """A part of Keyhole whose packages are not installed; the message has the line that helps."""
+    """A part of Keyhole whose packages are not installed; the message has the install line."""
 
 
 class KeyholeWarning(UserWarning):
-    """Something that is allowed, was done, and may not be what was meant."""
+    """A warning about an action that was allowed and carried out, but may be unintended."""
 
 
 def shown(value: object) -> str:
-    """Show a value in an error: its repr, cut after 200 letters, and never an error of its own."""
+    """Return the repr of a value for an error message.
+
+    It is cut after 200 characters. A repr that raises is replaced by the name of the type.
+    """
     try:
         text = repr(value)
     except Exception:  # Python prints no int of more than 4,300 digits; a repr may do anything
@@ -76,15 +80,15 @@ def install_line(extra: str) -> str:
     Parameters
     ----------
     extra : str
-        Such as "lab".
+        Name of the extra, such as "lab".
 
     Returns
     -------
     str
-        With the name of the package if that came from a package index, and otherwise with the
-        folder of the sources, which the command has to be run in: no index need have it.
+        The command. It names the package if that came from a package index, and otherwise the
+        folder of the sources, in which it has to be run: the package need not be on an index.
     """
-    # Sources that were built in place describe themselves beside what was installed from them.
+    # Sources that were built in place have metadata of their own, beside the installed metadata.
     urls = [one.read_text("direct_url.json") for one in distributions(name="keyhole")]
     from_index = bool(urls) and not any(urls)
     return f"pip install '{'keyhole' if from_index else '.'}[{extra}]'"

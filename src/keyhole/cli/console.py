@@ -1,4 +1,4 @@
-"""What all commands share: where they print, and how they fail."""
+"""Consoles and error handling that all commands share."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from rich.markup import escape
 
 from keyhole.errors import InvalidValue, KeyholeError
 
-INTERRUPTED = 130  # what shells call a command that Ctrl-C ended
+INTERRUPTED = 130  # exit code of a command that Ctrl-C ended, as in shells
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
 def out() -> Console:
-    """The results' console."""
+    """Return the console for results."""
     return Console(highlight=False)
 
 
 def err() -> Console:
-    """The console of progress and complaints, which leaves the results clean."""
+    """Return the console for progress and errors, which keeps them out of the results."""
     return Console(stderr=True, highlight=False)
 
 
 def writable(folder: Path) -> None:
-    """Refuse a file where a folder is to be written."""
+    """Raise if the path of an output folder is a file."""
     if folder.exists() and not folder.is_dir():
         raise InvalidValue(f"{folder} is a file: --out must be a folder")
 
 
 def as_json(value: Any) -> None:
-    """Print for machines: NaN as null, and infinity, which JSON lacks too, as "inf"."""
+    """Print a value as JSON, with NaN as null and infinity, which JSON lacks too, as "inf"."""
     typer.echo(json.dumps(_strict(value), indent=1, allow_nan=False))
 
 
@@ -53,7 +53,7 @@ def _strict(value: Any) -> Any:
 
 
 def clean(command: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The command, with a message and an exit code where a user's mistake would be a traceback."""
+    """Return the command with a message and an exit code in place of a user error's traceback."""
 
     @functools.wraps(command)
     def wrapped(*args: Given.args, **kwargs: Given.kwargs) -> Result:

@@ -1,7 +1,7 @@
-"""`keyhole data`: the public data sets and tables, here or to be fetched.
+"""`keyhole data`: the public data sets and tables, stored locally or to be fetched.
 
-Here and in the other commands, what takes long to import is imported when it is needed: help comes
-at once.
+Here and in the other commands, modules that are slow to import are imported where they are needed,
+so that help appears at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,20 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
 def place(source: Source | PackagedTable, data_dir: Path | None) -> str:
-    """Where a data set or a table would be read from."""
+    """Return a description of the place that a data set or a table would be read from.
+
+    Parameters
+    ----------
+    source : Source or PackagedTable
+        The data set or the table.
+    data_dir : Path or None
+        Folder of the user's files.
+
+    Returns
+    -------
+    str
+        The path of its file, or the place that has it.
+    """
     from keyhole.lab import datasets
 
     if isinstance(source, datasets.Source) and source.openml is None:
@@ -133,7 +146,7 @@ def check(
     from keyhole.lab.datasets import CATALOGUE, TABLES
 
     verdicts = {name: _checked(name, data_dir) for name in names or (*CATALOGUE, *TABLES)}
-    # What was not asked for by name may be missing, but not wrong.
+    # Data sets that were not given by name may be missing, but not wrong.
     bad = {name for name, found in verdicts.items() if found["state"] == "wrong"}
     bad |= {name for name in names or () if verdicts[name]["state"] != "right"}
     if json:

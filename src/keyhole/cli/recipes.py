@@ -1,4 +1,4 @@
-"""A simulation described in words: flags, or a TOML file."""
+"""Recipes of simulations, from flags or from a TOML file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keyhole.lab.worlds import RandomDatasetWorld, RandomLinearWorld, RandomMiss
 
 Made = TypeVar("Made")
 
-# Flags of linear worlds, and why a data set has no use for them.
+# Flags of linear worlds, and the reason that a data set does not take them.
 LINEAR_FLAGS = {
     "n_arms": ("--arms", "each class is an arm"),
     "context_dim": ("--context-dim", "its columns are the context"),
@@ -31,14 +31,32 @@ LINEAR = {"n_arms": 5, "context_dim": 20, "observation_dim": 10}
 
 @dataclass(frozen=True)
 class Recipe:
-    """A world in words, policies, and sizes."""
+    """Settings of a world, learners, and sizes.
+
+    Parameters
+    ----------
+    described : Mapping of str to Any
+        Settings of the world.
+    learners : dict of str to Learner or Policy
+        Learners by the names of their policies.
+    sizes : dict of str to int
+        Horizon, number of replications and seed.
+    """
 
     described: Mapping[str, Any]
     learners: dict[str, Learner | Policy]  # by the names of their policies
     sizes: dict[str, int]
 
     def world(self, seed: int, data_dir: Path | None) -> World | WorldRecipe:
-        """The world, or the recipe from which each replication draws its own."""
+        """Return the world, or the recipe from which each replication draws its own.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of a fixed world.
+        data_dir : Path or None
+            Folder of the user's data files.
+        """
         settings = dict(self.described)
         fixed, share = settings.pop("fixed", False), settings.pop("missing", None)
         drawn: RandomLinearWorld | RandomDatasetWorld
@@ -57,7 +75,20 @@ class Recipe:
 
 
 def from_flags(world: Mapping[str, Any], policies: list[str] | None) -> Recipe:
-    """The recipe of a command line."""
+    """Return the recipe of a command line.
+
+    Parameters
+    ----------
+    world : Mapping of str to Any
+        Settings of the world by flag.
+    policies : list of str or None
+        Policies, such as "thompson:v=2"; by default "thompson" and "greedy".
+
+    Raises
+    ------
+    InvalidValue
+        If flags do not belong together, or a policy is not valid.
+    """
     for flag in ("rewards", "label"):
         if flag in world and "data" not in world:
             raise InvalidValue(f"--{flag} is for --data")
@@ -73,7 +104,7 @@ def from_flags(world: Mapping[str, Any], policies: list[str] | None) -> Recipe:
 
 
 def _options(world: dict[str, Any]) -> dict[str, Any]:
-    """Take what learners are to do about observations out of a world's settings."""
+    """Remove the options of learners from the settings of a world, and return them."""
     options: dict[str, Any] = {
         name: world.pop(name) for name in ("intercept", "standardize") if name in world
     }
@@ -89,7 +120,7 @@ def _options(world: dict[str, Any]) -> dict[str, Any]:
 def _learners(
     policies: list[dict[str, Any]], options: dict[str, Any]
 ) -> dict[str, Learner | Policy]:
-    """Return the policies by name, or learners of them with these options."""
+    """Return the policies by name, as learners if there are options."""
     return {
         str(policy): Learner(policy, **options) if options else policy
         for policy in _policies(policies)
@@ -97,7 +128,13 @@ def _learners(
 
 
 def from_file(path: Path) -> Recipe:
-    """The recipe in a TOML file."""
+    """Return the recipe in a TOML file.
+
+    Raises
+    ------
+    FileError
+        If there is no file, it is not TOML, or it is not a recipe.
+    """
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -128,7 +165,7 @@ def from_file(path: Path) -> Recipe:
 
 
 def _words(text: str) -> dict[str, Any]:
-    """thompson:v=2,sharing=shared as a table."""
+    """Return a policy such as "thompson:v=2,sharing=shared" as a table."""
     kind, _, rest = text.partition(":")
     table: dict[str, Any] = {"kind": kind}
     for part in filter(None, rest.split(",")):
@@ -140,7 +177,7 @@ def _words(text: str) -> dict[str, Any]:
 
 
 def _number(text: str) -> int | float | str:
-    """A whole number, a number, or the text itself."""
+    """Return an int, a float, or the text itself."""
     for kind in (int, float):
         try:
             return kind(text)

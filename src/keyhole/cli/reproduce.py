@@ -1,4 +1,4 @@
-"""`keyhole reproduce`: every figure of the paper, checked, and one page to read."""
+"""`keyhole reproduce`: every figure of the paper, its checked claims, and one page about them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Examples:
 [bold]keyhole reproduce --scheduler tcp://10.0.0.1:8786[/]   on a Dask cluster
 """
 
-# Seconds to wait for OpenML before stand-ins are taken.
+# Seconds to wait for OpenML before stand-ins are used.
 PATIENCE = 5.0
 NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, variants, shared, scaling, missing"
 OUTCOME_COLOURS = {"holds": "green", "does not hold": "red", "cannot tell": "yellow"}
@@ -120,7 +120,7 @@ def reproduce(
 
 
 def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, str]]:
-    """The work to do, and what cannot be done and why."""
+    """Return the jobs to run, and the reasons for the studies that are left out."""
     from keyhole.lab.studies import STUDIES, Job
 
     unknown = [name for name in names if name not in STUDIES]
@@ -146,10 +146,10 @@ def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, st
 
 
 def _tried(tables: list[Table], settings: Settings) -> tuple[list[str], dict[str, KeyholeError]]:
-    """Load each table, and return the names of absent ones and the errors of wrong ones.
+    """Load each table; return the names of absent ones and the errors of wrong ones.
 
-    Absent tables are announced in one line. OpenML is tried once: where it does not answer for one
-    data set, it does not for the next.
+    Absent tables are announced in one line. OpenML is tried once: if it does not answer for one
+    data set, it will not for the next.
     """
     from keyhole.lab import datasets
 
@@ -189,7 +189,7 @@ def _tell(made: dict[str, Any]) -> None:
 
 @contextmanager
 def _bar(jobs: list[Job]) -> Iterator[tuple[Progress, Any]]:
-    """One bar for all of it, on a terminal."""
+    """Show one progress bar for all jobs, on a terminal."""
     from keyhole.lab.simulation import columns
 
     console = err()
@@ -201,7 +201,7 @@ def _bar(jobs: list[Job]) -> Iterator[tuple[Progress, Any]]:
 
 @contextmanager
 def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor | None]:
-    """Dask's, if there is a scheduler; None stands for our own threads."""
+    """Yield the executor of a Dask scheduler, or None for local threads if there is none."""
     if scheduler is None:
         yield None
         return

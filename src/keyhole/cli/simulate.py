@@ -1,4 +1,4 @@
-"""`keyhole simulate`: a world and policies, by flags or from a TOML file."""
+"""`keyhole simulate`: policies in a world, from flags or a TOML file."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def simulate(
 
 
 def summarized(runs: xr.Dataset) -> list[dict[str, Any]]:
-    """Where each policy stands at the end."""
+    """Return the results of each policy at the end of the runs."""
     from keyhole.lab.summary import summarize
 
     final = summarize(runs.regret).isel(time=-1)
@@ -212,5 +212,5 @@ def _show(rows: list[dict[str, Any]], sizes: dict[str, int]) -> None:
 
 
 def _with_error(mean: float, error: float) -> str:
-    """The mean, ± its standard error where there is one: a single replication has none."""
+    """Return the mean ± its standard error; a single replication has no standard error."""
     return f"{mean:,.1f}" + ("" if math.isnan(error) else f" ± {error:,.1f}")

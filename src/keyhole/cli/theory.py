@@ -1,4 +1,4 @@
-"""`keyhole theory`: the constants of a world, what is promised of it, and how long that takes."""
+"""`keyhole theory`: the constants of a world, its bounds, and the rounds that they take."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Examples:
 [bold]keyhole theory --config study.toml --horizon 100000 --delta 0.01 --json[/]
 """
 
-# Where the planner's rate is measured.
+# Rounds and replications of the simulation that measures the planner's rate.
 ROUNDS, REPLICATIONS = 4000, 20
 NOTHING = "nothing is promised"
 
@@ -105,7 +105,7 @@ def theory(
 
 
 def _entry(one: Promise) -> dict[str, Any]:
-    """Return a bound for machines: no value before its time, and then when it begins."""
+    """Return a bound as a table for JSON; before it begins, without a value but with its start."""
     return {
         "value": one.value,
         "from": one.start,
@@ -119,14 +119,14 @@ def _entry(one: Promise) -> dict[str, Any]:
 def _plan(
     world: LinearWorld, promises: Promises, arm: int, error: float, seed: int
 ) -> dict[str, Any]:
-    """When an arm is known to within a number: by theorem 1, and as it goes on average."""
+    """Return the rounds until an arm's error is small: by theorem 1 and by simulation."""
     from keyhole.core import ThompsonSampling
     from keyhole.lab.simulation import simulate
     from keyhole.lab.summary import times_root
 
     runs = simulate(
         world,
-        # Without a finite R there is no bound, but a policy may still be told the true scale.
+        # Without a finite R there is no bound, but a policy may still use the true scale.
         ThompsonSampling(v=promises.v if math.isfinite(promises.v) else "oracle"),
         horizon=ROUNDS,
         replications=REPLICATIONS,
@@ -186,7 +186,7 @@ def _show(given: dict[str, Any]) -> None:
 
 
 def _table(*heads: str, title: str) -> Table:
-    """Return a table whose values and statuses never wrap: names and meanings get the rest."""
+    """Return a table with values and statuses that never wrap; other columns get the rest."""
     side = (Column("value", no_wrap=True), Column("status", no_wrap=True))
     return Table(*heads, *side, title=title, title_justify="left")
 
@@ -201,8 +201,17 @@ def _constants(constants: dict[str, Any]) -> Table:
 
 
 def said(value: float | None, start: float | None) -> str:
-    """Return a bound's value, or in words why it has none.
+    """Return a bound's value as text, or the reason that it has none.
 
+    Parameters
+    ----------
+    value : float or None
+        Value of the bound.
+    start : float or None
+        First horizon with a value, infinite if there is none; None if there is a value.
+
+    Examples
+    --------
     >>> said(None, 6.7e14), said(None, math.inf), said(0.125, None)
     ('not yet: from 6.7e14 on', 'nothing is promised', '0.125')
     """
@@ -212,19 +221,21 @@ def said(value: float | None, start: float | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a number as 6.7e8, where Python writes 6.7e+08."""
+    """Return a text with numbers such as 6.7e8 in place of Python's 6.7e+08."""
     return re.sub(r"e\+0?", "e", text)
 
 
 def _status(one: dict[str, Any], numbers: dict[str, int]) -> str:
-    """Return the status with the numbers of its gaps, which are listed below the tables."""
+    """Return the status with the numbers of its proof gaps, which are listed below the tables."""
     marks = _ranges(sorted(numbers[gap] for gap in one["gaps"]))
     return f"{one['status']} [dim]{marks}[/]" if marks else str(one["status"])
 
 
 def _ranges(marks: list[int]) -> str:
-    """Return numbers in order, runs of them shortened.
+    """Return numbers in order as text, with runs of them shortened.
 
+    Examples
+    --------
     >>> _ranges([1, 2, 3, 5, 7, 8])
     '1-3 5 7-8'
     """

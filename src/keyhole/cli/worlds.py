@@ -1,4 +1,4 @@
-"""A linear world by flags or a TOML file, for the commands that are about one world."""
+"""A linear world from flags or a TOML file, for the commands about one world."""
 
 from __future__ import annotations
 
@@ -31,7 +31,31 @@ def linear_world(
     config: Path | None,
     seed: int,
 ) -> LinearWorld:
-    """One world of these sizes, or of a file."""
+    """Return one linear world, of these sizes or from a file.
+
+    Parameters
+    ----------
+    arms : int or None
+        Number of arms; by default 3.
+    context_dim : int or None
+        Length of the hidden context; by default 4.
+    observation_dim : int or None
+        Length of an observation; by default 4.
+    config : Path or None
+        A TOML file whose [world] is taken instead.
+    seed : int
+        Seed of the world.
+
+    Returns
+    -------
+    LinearWorld
+        The world.
+
+    Raises
+    ------
+    InvalidValue
+        If both a file and sizes are given, or the world is not linear.
+    """
     from keyhole.cli import recipes
     from keyhole.lab.worlds import LinearWorld
 

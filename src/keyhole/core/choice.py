@@ -1,8 +1,8 @@
 """The exact probability that each arm is chosen, or is optimal.
 
 Scores of arms are independent normals in both of the paper's algorithms, so the probability that
-one of them is the largest is a one-dimensional integral. It gives the propensity of a decision
-and, in a Gaussian world, p_i, the probability that arm i is optimal (def:astar).
+one of them is the largest is a one-dimensional integral. It is the propensity of a decision and,
+in a Gaussian world, p_i, the probability that arm i is optimal (def:astar).
 """
 
 from typing import Any
@@ -21,12 +21,31 @@ EXTREME = 1e300
 def choice_probabilities(
     location: ArrayLike, scale: ArrayLike, *, epsilon: float = 0.0
 ) -> NDArray[np.float64]:
-    """The probability that each of several independent normal scores is the largest.
+    """Return the probability that each of several independent normal scores is the largest.
 
-    location and scale (standard deviation, 0 for a score that is certain) have a score for each
-    arm along their last axis. Certain scores that tie share their probability. With probability
-    `epsilon` an arm is chosen uniformly instead.
+    Certain scores that tie share their probability.
 
+    Parameters
+    ----------
+    location : array_like of shape (..., n_arms)
+        Mean of the score of each arm.
+    scale : array_like of shape (..., n_arms)
+        Standard deviation of each score, 0 for a score that is certain.
+    epsilon : float, default 0.0
+        Probability with which an arm is chosen uniformly instead.
+
+    Returns
+    -------
+    ndarray of shape (..., n_arms)
+        The probabilities.
+
+    Raises
+    ------
+    InvalidValue
+        If the shapes differ or have no arms, or if a scale is negative.
+
+    Examples
+    --------
     >>> import keyhole as kh
     >>> kh.choice_probabilities([0.0, 1.0], [1.0, 1.0]).round(6).tolist()
     [0.23975, 0.76025]
@@ -52,16 +71,35 @@ def choice_probabilities(
 
 
 def expected_largest(location: ArrayLike, scale: ArrayLike) -> float:
-    """The expectation of the largest of several independent normal scores.
+    """Return the expectation of the largest of several independent normal scores.
 
-    With F the distribution function of the largest, E max = m + integral over x > m of 1 - F(x),
-    less that over x < m of F(x), for any m; here the largest location.
+    With F the distribution function of the largest score, E max = m + integral over x > m of
+    1 - F(x) - integral over x < m of F(x), for any m; here m is the largest location.
 
+    Parameters
+    ----------
+    location : array_like of shape (n_arms,)
+        Mean of the score of each arm.
+    scale : array_like of shape (n_arms,)
+        Standard deviation of each score, 0 for a score that is certain.
+
+    Returns
+    -------
+    float
+        The expectation.
+
+    Raises
+    ------
+    InvalidValue
+        If the shapes differ or are not one-dimensional, or if a scale is negative.
+
+    Examples
+    --------
     >>> from math import pi, sqrt
     >>> round(expected_largest([0.0, 0.0], [1.0, 1.0]) * sqrt(pi), 9)
     1.0
     """
-    # Imported here, where few come by: it would double the time that importing keyhole takes.
+    # Imported in this rarely used function: it would double the time that importing keyhole takes.
     from scipy.integrate import quad
     from scipy.special import ndtr
 

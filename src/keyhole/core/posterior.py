@@ -1,8 +1,9 @@
-"""`Posterior`: what has been learned of one parameter or of many, as sums (eq:Bic, eq:etahatc).
+"""`Posterior`: Gaussian posteriors of one or more parameters, as sums (eq:Bic, eq:etahatc).
 
-Precision B = prior I + sum y y', moment b = sum r y, count n and sum r^2 are the truth. They add
-up, so batches equal singles, the order does not matter and posteriors merge. Covariance P = B^-1
-and mean = P b are caches, moved by rank-one steps and computed anew from the sums on a schedule.
+Precision B = prior I + sum y y', moment b = sum r y, count n and sum r^2 are the state. They are
+additive: a batch equals single updates, the order does not matter and posteriors can be merged.
+Covariance P = B^-1 and mean = P b are caches, changed by rank-one updates and recomputed from the
+sums on a schedule.
 """
 
 from __future__ import annotations
@@ -19,17 +20,29 @@ from keyhole.core import kernels
 from keyhole.core.kernels import Floats, Ints, State
 from keyhole.errors import InvalidValue, shown
 
-# A direction of which the sums hold less than this share of what they hold of another was not seen.
+# A direction counts as unseen if its eigenvalue of sum y y' is below this share of the largest one
+# of the precision.
 UNSEEN = 1e-10
 
 
 class Posterior:
-    """Gaussian posteriors of `n_parameters` vectors of dimension `dim`, up to the noise's variance.
+    """Gaussian posteriors of `n_parameters` vectors of dimension `dim`, up to the noise variance.
 
-    Sums of squares up to 1e15 times the prior's precision are told from it; beyond that float64
-    cannot hold both, and directions in which nothing was seen look a little more certain than they
-    are.
+    Sums of squares of up to 1e15 times the prior precision can be distinguished from it. Beyond
+    that, float64 cannot hold both, and directions without observations look slightly more certain
+    than they are.
 
+    Parameters
+    ----------
+    n_parameters : int
+        Number of parameters.
+    dim : int
+        Dimension of an observation, and of a parameter.
+    prior_precision : float, default 1.0
+        Precision of each coordinate before any reward.
+
+    Examples
+    --------
     >>> import keyhole as kh
     >>> posterior = kh.Posterior(n_parameters=1, dim=2, prior_precision=1.0)
     >>> posterior.learn(0, np.array([1.0, 2.0]), reward=3.0)
@@ -60,12 +73,12 @@ class Posterior:
 
     @property
     def core(self) -> kernels.Core:
-        """What the kernels take."""
+        """The posterior as the kernels take it."""
         return self._core
 
     @property
     def state(self) -> State:
-        """The arrays themselves, after pending updates were applied."""
+        """The arrays themselves, after pending updates of large matrices are flushed."""
         self._core.flush_all()
         state: State = self._core.state
         return state
@@ -77,7 +90,7 @@ class Posterior:
 
     @property
     def n_parameters(self) -> int:
-        """How many parameters there are."""
+        """Number of parameters."""
         return int(self._core.size)
 
     @property
@@ -87,7 +100,7 @@ class Posterior:
 
     @property
     def precision(self) -> Floats:
-        """B = prior I + sum y y', (n_parameters, dim, dim), read-only like all that follow."""
+        """B = prior I + sum y y', (n_parameters, dim, dim), read-only like the arrays below."""
         return _mirrored(self.state.precision.transpose(0, 2, 1))
 
     @property
@@ -97,7 +110,7 @@ class Posterior:
 
     @property
     def count(self) -> Ints:
-        """How many rewards each parameter has learned from."""
+        """Number of rewards that each parameter has learned from."""
         counts: Ints = self._core.state.n.astype(np.int64)
         return counts
 
@@ -117,23 +130,38 @@ class Posterior:
         return _locked(self._core.state.mean)
 
     def noise_scale(self) -> NDArray[np.float64]:
-        """The standard deviation of each parameter's reward given y, estimated from the sums.
+        """Return the standard deviation of each parameter's reward given y, as estimated.
 
-        It is the square root of the residual sum of squares over its degrees of freedom, with a
-        weak prior at what all parameters together tell, and that one at the mean square of the
-        rewards; 1 before any reward.
+        The estimate is the square root of the residual sum of squares over its degrees of freedom,
+        with a weak prior at the estimate pooled over all parameters; the pooled estimate has a weak
+        prior at the mean square of the rewards. It is 1 before any reward.
+
+        Returns
+        -------
+        ndarray of shape (n_parameters,)
+            The standard deviations.
         """
         return self.explorations(kernels.Rule(learned=True))[1]
 
     def explorations(self, rule: kernels.Rule) -> tuple[Floats, Floats]:
-        """The optimism and the dispersion v of each parameter under a rule."""
+        """Return the optimism and the dispersion v of each parameter under a rule."""
         if not isinstance(rule, kernels.Rule):
             raise InvalidValue(f"rule must be a Rule, got {shown(rule)}")
         found: tuple[Floats, Floats] = kernels.Explorer(self._core, rule.plain()).explorations()
         return found
 
     def scores(self, rule: kernels.Rule, parameter_of: Ints, y: Floats) -> tuple[Floats, Floats]:
-        """Location and scale of the score of each arm under a rule, as in `predict`."""
+        """Return location and scale of the score of each arm under a rule, (n, n_arms) each.
+
+        Parameters
+        ----------
+        rule : Rule
+            The rule.
+        parameter_of : ndarray of int of shape (n_arms,)
+            The parameter of each arm.
+        y : ndarray of shape (n, dim) or (n, n_arms, dim)
+            One row for all arms, or a row for each.
+        """
         mean, width = self.predict(parameter_of, y)
         optimism, dispersion = self.explorations(rule)
         parameter_of = self._indices(parameter_of)
@@ -162,17 +190,17 @@ class Posterior:
         return mean, width
 
     def least_squares(self, steps: Floats) -> tuple[Floats, Floats]:
-        """Return estimates of steps @ eta without the prior, which pulls them towards zero.
+        """Return estimates of steps @ eta without the prior, which shrinks them towards zero.
 
         Parameters
         ----------
         steps : ndarray of shape (m, dim)
-            The combinations of coordinates that are wanted.
+            The linear combinations of coordinates to estimate.
 
         Returns
         -------
         estimate : ndarray of shape (n_parameters, m)
-            By least squares; in directions that were not seen the posterior's.
+            Least-squares estimates; the posterior's in directions that were not seen.
         error : ndarray of shape (n_parameters, m)
             Standard errors; infinite where the rewards alone do not determine the combination.
         """
@@ -194,7 +222,17 @@ class Posterior:
         return estimate, error
 
     def learn(self, parameter: int, y: Floats, reward: float) -> None:
-        """Learn that `parameter` gave `reward` at observation y."""
+        """Learn a reward of a parameter at an observation.
+
+        Parameters
+        ----------
+        parameter : int
+            Index of the parameter.
+        y : ndarray of shape (dim,)
+            The observation.
+        reward : float
+            The reward.
+        """
         self.learn_many(
             [checks.whole("parameter", parameter, least=0)],
             checks.floats("y", y)[None],
@@ -202,10 +240,20 @@ class Posterior:
         )
 
     def learn_many(self, parameters: ArrayLike, y: Floats, rewards: Floats) -> None:
-        """Learn many rewards: row t of y, (n, dim), belongs to parameters[t] and rewards[t].
+        """Learn many rewards at once.
 
-        A parameter with fewer new rewards than dimensions takes rank-one steps; one with more
-        gets its sums first and its caches by one inverse, which is cheaper.
+        A parameter with fewer new rewards than dimensions is changed by rank-one updates. For one
+        with more, the sums are updated first and the caches computed by one inverse, which is
+        cheaper.
+
+        Parameters
+        ----------
+        parameters : array_like of int of shape (n,)
+            The parameter that each reward belongs to.
+        y : ndarray of shape (n, dim)
+            The observation of each reward.
+        rewards : ndarray of shape (n,)
+            The rewards.
         """
         y, rewards = checks.floats("y", y), checks.floats("rewards", rewards)
         parameter_of = self._indices(parameters)
@@ -218,28 +266,46 @@ class Posterior:
         self.learn_rows(parameter_of, y, rewards)
 
     def learn_rows(self, parameter_of: Ints, y: Floats, rewards: Floats) -> None:
-        """Learn many rewards as `learn_many` does, of arrays that were checked."""
+        """Learn many rewards as `learn_many` does, from arrays that are already checked.
+
+        Parameters
+        ----------
+        parameter_of : ndarray of int of shape (n,)
+            The parameter that each reward belongs to.
+        y : ndarray of shape (n, dim)
+            The observation of each reward.
+        rewards : ndarray of shape (n,)
+            The rewards.
+        """
         often = np.bincount(parameter_of, minlength=self.n_parameters) >= max(self.dim, 2)
         self._core.learn(parameter_of, y, rewards, often)
 
     def rows(self, parameter_of: Ints) -> State:
-        """Return a copy of the arrays of some parameters, to be put back by `put_back`."""
+        """Return a copy of the arrays of some parameters, which `put_back` restores."""
         return State(*(array[parameter_of] for array in self.state))
 
     def put_back(self, parameter_of: Ints, rows: State) -> None:
-        """Give parameters the arrays that `rows` has copied before."""
+        """Restore the arrays of some parameters from a copy made by `rows`.
+
+        Parameters
+        ----------
+        parameter_of : ndarray of int
+            The parameters.
+        rows : State
+            The copy.
+        """
         for array, before in zip(self.state, rows, strict=True):
             array[parameter_of] = before
 
     def exchange(self, parameter_of: Ints, old: Floats, new: Floats, rewards: Floats) -> None:
-        """Put observations in place of others that these rewards were learned at.
+        """Replace the observations at which rewards were learned by others.
 
         Parameters
         ----------
         parameter_of : ndarray of int of shape (n,)
             The parameter that each reward belongs to.
         old, new : ndarray of shape (n, dim)
-            The observations that were learned, and those to have learned instead.
+            The observations that were learned, and those that replace them.
         rewards : ndarray of shape (n,)
             The rewards that were learned.
         """
@@ -253,17 +319,22 @@ class Posterior:
     def merge(
         self, other: Posterior, *, base: Posterior | None = None, is_sure: bool = False
     ) -> None:
-        """Add what `other` has learned, parameter by parameter.
+        """Add the data that `other` has learned, parameter by parameter.
 
         Parameters
         ----------
         other : Posterior
-            What is added.
+            The posterior to add.
         base : Posterior, optional
-            What both started from, and would otherwise count twice.
+            The posterior that both started from; without it, its data would count twice.
         is_sure : bool, default False
-            Do without the proof that `other` has gained on `base` in every direction: observations
-            that were exchanged since need not.
+            Skip the check that `other` has gained on `base` in every direction: after observations
+            were exchanged, this need not hold.
+
+        Raises
+        ------
+        InvalidValue
+            If sizes or prior precisions differ, or if `base` has data that one of the others lacks.
         """
         for each in (other, base):
             if not isinstance(each, Posterior | None) or other is None:
@@ -279,7 +350,7 @@ class Posterior:
             if each.prior_precision != self.prior_precision:
                 raise InvalidValue("posteriors of different prior_precision cannot be merged")
         gained = other.precision - start.precision
-        # What was learned since is a sum of squares; rounding may put it below zero by this much.
+        # The gain is a sum of y y', so positive semidefinite up to this much rounding.
         slack = 1e-9 * np.abs(other.precision).max(axis=(1, 2))
         grew = is_sure or (np.linalg.eigvalsh(gained)[:, 0] >= -slack).all()
         if (other.count < start.count).any() or not grew:
@@ -297,7 +368,7 @@ class Posterior:
         self._recompute()
 
     def change_units(self, matrix: Floats) -> None:
-        """Go over to observations M y in place of y: the prior is then one in the new units."""
+        """Convert to observations M y in place of y; the prior is then one in the new units."""
         matrix = checks.floats("matrix", matrix)
         if matrix.shape != (self.dim, self.dim):
             raise InvalidValue(
@@ -306,15 +377,15 @@ class Posterior:
         if np.array_equal(matrix, np.eye(self.dim)):
             return
         prior = self.prior_precision * np.eye(self.dim)
-        # Below the diagonal is P, which is computed anew.
+        # P is below the diagonal, and is recomputed.
         self.state.precision[:] = np.triu(prior + matrix @ (self.precision - prior) @ matrix.T)
         self.state.moment[:] = self.state.moment @ matrix.T
         self._recompute()
 
     def move_rewards(self, by: float) -> None:
-        """Go over to rewards r + by, of observations whose first entry is always 1.
+        """Convert to rewards r + by, given that the first entry of every observation is 1.
 
-        That makes the first row of sum y y' the sum of y, and the first entry of b that of r.
+        The first row of sum y y' is then the sum of y, and the first entry of b the sum of r.
         """
         by = checks.number("by", by)
         if by == 0.0:
@@ -326,12 +397,12 @@ class Posterior:
         self._recompute()
 
     def refresh(self) -> None:
-        """Compute covariance and mean anew from the sums, now rather than when next due."""
+        """Recompute covariance and mean from the sums now, rather than when next due."""
         for i in range(self.n_parameters):
             self._core.refresh(i)
 
     def extend(self, n: int) -> None:
-        """Add n parameters of which nothing is known."""
+        """Add n parameters without data."""
         fresh = Posterior(n_parameters=n, dim=self.dim, prior_precision=self.prior_precision)
         pairs = zip(self.state, fresh.state, strict=True)
         self._core = _core_of(State(*(np.concatenate(pair) for pair in pairs)))
@@ -344,12 +415,12 @@ class Posterior:
         self._core = _core_of(State(*(array[kept] for array in self.state)))
 
     def copy(self) -> Posterior:
-        """Return an independent copy, to the bit."""
+        """Return an independent copy with bitwise equal arrays."""
         return Posterior.of_state(State(*(array.copy() for array in self.state)))
 
     @classmethod
     def of_state(cls, state: State) -> Posterior:
-        """Return a posterior of these arrays, which become its own."""
+        """Return a posterior of these arrays; the matrices are copied to where they are fastest."""
         posterior = object.__new__(cls)
         posterior._core = _core_of(state)
         return posterior
@@ -363,7 +434,7 @@ class Posterior:
         return _restored, (tuple(self.state),)
 
     def _indices(self, parameters: ArrayLike) -> Ints:
-        """Return the numbers of parameters, each of which there is."""
+        """Return the indices of parameters as integers; raise if one does not exist."""
         indices = checks.floats("parameters", parameters)
         inside = (indices == indices.round()) & (indices >= 0) & (indices < self.n_parameters)
         is_whole = indices.size == 0 or np.asarray(parameters).dtype.kind in "iuO"
@@ -374,7 +445,7 @@ class Posterior:
         return indices.astype(np.int64)
 
     def _recompute(self) -> None:
-        """Compute all that follows from the sums."""
+        """Recompute all caches from the sums."""
         for i in range(self.n_parameters):
             self._core.recompute_caches(i)
 
@@ -392,7 +463,7 @@ def _core_of(state: State) -> kernels.Core:
 
 
 def _check_size(n_parameters: int, dim: int) -> None:
-    """Refuse a posterior that is larger than this machine's memory."""
+    """Raise if a posterior is larger than the memory of this machine."""
     pending = 2 * kernels.TOGETHER if dim >= kernels.LARGE else 0
     size = 8 * n_parameters * dim * (dim + 1 + pending)
     if size > _memory():
@@ -403,7 +474,7 @@ def _check_size(n_parameters: int, dim: int) -> None:
 
 
 def _memory() -> int:
-    """Return the bytes of memory of this machine; where it does not tell, a terabyte."""
+    """Return the bytes of memory of this machine, or a terabyte if that is not known."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -411,13 +482,13 @@ def _memory() -> int:
 
 
 def _mirrored(lower: Floats) -> Floats:
-    """The symmetric matrices of which these are the lower triangles."""
+    """Return the symmetric matrices that have these lower triangles."""
     below = np.tril(lower, -1)
     return _locked(np.tril(lower) + below.transpose(0, 2, 1))
 
 
 def _locked(array: Floats) -> Floats:
-    """A view of the array that cannot be written to."""
+    """Return a read-only view of an array."""
     view = array.view()
     view.flags.writeable = False
     return view

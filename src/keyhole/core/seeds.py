@@ -1,4 +1,4 @@
-"""One root seed, named streams: what is drawn for one purpose never shifts another."""
+"""Named random streams from one root seed: draws from one never shift the draws of another."""
 
 import math
 import numbers
@@ -16,12 +16,15 @@ Seed: TypeAlias = int | np.random.SeedSequence | None
 Shape: TypeAlias = int | tuple[int, ...] | None
 Memory: TypeAlias = dict[str, Floats]
 
-# Larger ones than any digest are typing errors, and Python does not print them.
+# Seeds larger than any digest are typing errors, and Python does not print them.
 LARGEST_SEED = 2**4096
 
 
 def seed_sequence(seed: Seed) -> np.random.SeedSequence:
-    """Make the seed sequence of a whole number, or of fresh entropy (None); one stays itself."""
+    """Return the seed sequence of an integer or, for None, of fresh entropy.
+
+    A seed sequence is returned as it is.
+    """
     given = seed.entropy if isinstance(seed, np.random.SeedSequence) else seed
     whole = isinstance(given, numbers.Integral) and not isinstance(given, bool | np.timedelta64)
     if whole and not 0 <= given < LARGEST_SEED:  # type: ignore[operator] # a whole number
@@ -34,14 +37,29 @@ def seed_sequence(seed: Seed) -> np.random.SeedSequence:
 
 
 def child_seed(parent: np.random.SeedSequence, key: int) -> np.random.SeedSequence:
-    """The child of this number, whichever others have been made, and in whatever order."""
+    """Return the child of a seed sequence by its key.
+
+    It depends neither on which other children have been made nor on their order.
+
+    Parameters
+    ----------
+    parent : numpy.random.SeedSequence
+        The parent.
+    key : int
+        Number of the child.
+
+    Returns
+    -------
+    numpy.random.SeedSequence
+        The child.
+    """
     return np.random.SeedSequence(parent.entropy, spawn_key=(*parent.spawn_key, key))
 
 
 def choice_streams(seed: Seed) -> Bits:
     """Return the states of the streams that choices are drawn from, (2, 4).
 
-    They are those of "policy" (normals) and "coin" (uniform numbers), as in a simulation: a bandit
+    The streams are "policy" (normals) and "coin" (uniform numbers), as in a simulation: a bandit
     with the seed of a replication chooses the arms that are chosen there.
     """
     named = Streams(seed)
@@ -54,15 +72,24 @@ def _words(seed: np.random.SeedSequence) -> Bits:
 
 
 class Stream:
-    """A source of random numbers: a NumPy generator, with normals in bulk at thrice its speed.
+    """Stream of random numbers: a NumPy generator, with bulk normals at three times its speed.
 
-    `standard_normal` and `random` are drawn by kernels. All else is the generator's, independent
-    of those, and made when first asked for: most streams never are.
+    Kernels draw `standard_normal` and `random`. All other methods are those of a NumPy generator,
+    which is independent of the kernels' stream and made when first used: most streams never use it.
+
+    Parameters
+    ----------
+    parent : numpy.random.SeedSequence
+        Seed from which the generator is derived.
+    words : ndarray of uint64 of shape (3,)
+        Words of the seed that the kernels' stream begins from.
+    key : int
+        Number of the stream.
     """
 
     def __init__(self, parent: np.random.SeedSequence, words: Bits, key: int) -> None:
         self._parent, self._key = parent, key
-        # Where it is, for kernels that draw by themselves.
+        # The current state, for kernels that draw by themselves.
         self.state = stream_state(words, key)
 
     @cached_property
@@ -71,16 +98,32 @@ class Stream:
         return np.random.Generator(np.random.SFC64(child_seed(self._parent, self._key)))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # copying and pickling ask for what is not there
+        if name.startswith("_"):  # copying and pickling look up attributes that do not exist
             raise AttributeError(name)
         return getattr(self._generator, name)
 
     def standard_normal(self, size: Shape = None, *, out: Floats | None = None) -> Any:
-        """The next standard normals, as an array of this size, or within `out`."""
+        """Return the next standard normals.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            Shape of the result; a float by default.
+        out : ndarray of float64, optional
+            Contiguous array to fill instead.
+        """
         return self._filled(fill_normals, size, out)
 
     def random(self, size: Shape = None, *, out: Floats | None = None) -> Any:
-        """The next uniform numbers from 0 to 1, as an array of this size, or within `out`."""
+        """Return the next uniform numbers from 0 to 1.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            Shape of the result; a float by default.
+        out : ndarray of float64, optional
+            Contiguous array to fill instead.
+        """
         return self._filled(fill_uniforms, size, out)
 
     def _filled(self, fill: Callable[[Bits, Floats], None], size: Shape, out: Floats | None) -> Any:
@@ -94,10 +137,19 @@ class Stream:
 class Streams:
     """Independent random streams by name, all from one seed.
 
-    Numbers taken from one stream are the same however many are taken at a time, and whatever is
-    taken from the others. With a `memory` of the caller's, blocks drawn one after another share
-    it: each is gone when the next is drawn.
+    The numbers of one stream depend neither on how many are drawn at a time nor on the draws from
+    other streams.
 
+    Parameters
+    ----------
+    seed : int, numpy.random.SeedSequence or None
+        Root seed of all streams; None takes fresh entropy.
+    memory : dict of str to ndarray, optional
+        Memory that blocks drawn one after another share: drawing a block overwrites the previous
+        one.
+
+    Examples
+    --------
     >>> first, second = Streams(7), Streams(7)
     >>> (first["context"].random(2).tolist() + first["context"].random(1).tolist()
     ...     == second["context"].random(3).tolist())
@@ -116,14 +168,26 @@ class Streams:
 
     @cached_property
     def _words(self) -> Bits:
-        """What all streams begin from: a seed sequence for each would cost as much as 50 rounds."""
+        """Words that all streams begin from; a seed sequence per stream would cost 50 rounds."""
         return _words(self.seed)
 
     def empty(self, name: str, shape: tuple[int, ...]) -> Floats:
-        """Room for a block's large arrays, by name: new, or that of the last block in `memory`.
+        """Return an uninitialized array for a block, from `memory` if there is one.
 
-        Fresh memory costs as much as filling it with normals: the system hands it out page by
-        page, and makes threads wait for each other when it takes it back.
+        Fresh memory costs as much as filling it with normals: the system maps it page by page, and
+        threads wait for each other when it is unmapped.
+
+        Parameters
+        ----------
+        name : str
+            Name of the array; in `memory`, the array of this name is reused.
+        shape : tuple of int
+            Shape of the array.
+
+        Returns
+        -------
+        ndarray of float64
+            The array.
         """
         size = math.prod(shape)
         if self.memory is None:
@@ -134,5 +198,5 @@ class Streams:
 
 
 def streams(seed: "Seed | Streams") -> Streams:
-    """The streams of a seed, or themselves."""
+    """Return the streams of a seed; streams are returned as they are."""
     return seed if isinstance(seed, Streams) else Streams(seed)

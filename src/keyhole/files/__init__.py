@@ -1,4 +1,4 @@
-"""Files that are whole or not there: replacing one in one step, and arrays in npz files.
+"""Atomic replacement of files, and arrays in npz files.
 
 Errors name the path that was given, never a temporary file. No pickle is ever opened.
 """

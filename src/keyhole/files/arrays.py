@@ -1,7 +1,7 @@
-"""Arrays in npz files: plain ones, uncompressed, each read once and straight into its memory.
+"""Plain arrays in uncompressed npz files; each array is read once, directly into its memory.
 
-`read_arrays` trusts nothing. The size that a header declares must be the size of its data, before
-any memory is taken: a file cannot ask for more than it is long.
+`read_arrays` trusts nothing. Before any memory is allocated, the size that a header declares is
+compared with the size of its data: a file cannot request more memory than its own length.
 """
 
 import math
@@ -20,7 +20,7 @@ from keyhole.errors import FileError, FileMissing
 from keyhole.files.paths import Path, checked_path, file_mode, naming
 from keyhole.files.whole import replacing
 
-# What reading a damaged zip file has been seen to raise, a flipped bit at a time.
+# The exceptions that reading a damaged zip file was seen to raise, one flipped bit at a time.
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -33,13 +33,13 @@ DAMAGE = (
     OSError,
     KeyError,
 )
-# No file of ours has a tenth of it.
+# No file of Keyhole has a tenth of this many members.
 MAX_MEMBERS = 1000
-# Of what is read at a time: larger ones are no faster.
+# Bytes that are read at a time: larger chunks are no faster.
 CHUNK = 2**20
 # The beginning of an npy member as NumPy writes it, version 1.0 or 2.0, with the header's length.
 MAGIC = re.compile(rb"\x93NUMPY(\x01\x00..|\x02\x00....)", re.DOTALL)
-# The header as NumPy writes it, for numbers and texts. NumPy's own reader evaluates it as Python.
+# The header as NumPy writes it, for numbers and strings. NumPy's own reader evaluates it as Python.
 HEADER = re.compile(
     r"\{'descr': '([<>|][biufSU][1-9]\d{0,8})', 'fortran_order': (True|False), "
     r"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
@@ -49,30 +49,40 @@ MAX_LETTER = 0x10FFFF
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write an npz file of plain arrays: all of it, or what was there stays.
+    """Write an npz file of plain arrays, completely or not at all.
+
+    If writing fails, an existing file stays.
 
     Parameters
     ----------
     path : str or os.PathLike
-        Where the file shall be.
+        Path of the file.
     arrays : Mapping of str to numpy.ndarray
-        Arrays of numbers or texts, by name.
-
+        Arrays of numbers or strings, by name.
     """
     with replacing(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an npz file that `write_arrays` made.
+    """Return the arrays of an npz file that `write_arrays` made.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Path of the file.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        The arrays by name.
 
     Raises
     ------
     InvalidValue
-        If `path` is no path. A number is not read as a file descriptor.
+        If `path` is not a path. A number is not read as a file descriptor.
     FileError
         If there is no file, it cannot be read, or it is not a whole npz file of plain arrays.
-
     """
     given = checked_path("path", path)
     with naming("read", given):
@@ -83,7 +93,25 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def read_archive(file: IO[bytes], name: str) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an open npz file, or of one in memory, which errors call `name`."""
+    """Return the arrays of an open npz file, or of one in memory.
+
+    Parameters
+    ----------
+    file : binary file
+        The npz file.
+    name : str
+        Name of the file in error messages.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        The arrays by name.
+
+    Raises
+    ------
+    FileError
+        If it does not fit into memory, or is not a whole npz file of plain arrays.
+    """
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
@@ -96,7 +124,7 @@ def read_archive(file: IO[bytes], name: str) -> dict[str, NDArray[Any]]:
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
-    """Refuse what `write_arrays` does not write, by the table of contents alone."""
+    """Raise if the table of contents has an entry that `write_arrays` does not write."""
     if len(members) > MAX_MEMBERS:
         raise ValueError(f"it has {len(members):,} members, at most {MAX_MEMBERS:,} are read")
     if len({member.filename for member in members}) < len(members):
@@ -127,7 +155,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
 
 
 def _header(file: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
-    """Read type, shape and order of an array, and how many bytes that took."""
+    """Read type, shape and order of an array; return also the number of bytes read."""
     magic = file.read(10)
     magic += file.read(2) if magic[6:7] == b"\x02" else b""
     if not MAGIC.fullmatch(magic):
@@ -148,7 +176,7 @@ def _header(file: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]
 
 
 def _fill(file: IO[bytes], array: NDArray[Any]) -> None:
-    """Read an array in small pieces, so that no second copy of it is ever in memory."""
+    """Read an array in small pieces, so that memory never holds a second copy of it."""
     room = array.reshape(-1).view(np.uint8).data
     while room:
         piece = file.read(min(CHUNK, len(room)))
@@ -159,7 +187,7 @@ def _fill(file: IO[bytes], array: NDArray[Any]) -> None:
 
 
 def _check_content(name: str, array: NDArray[Any]) -> None:
-    """Refuse bytes that are no truth value or no letter: what is made of them is not defined."""
+    """Raise on bytes that are not a bool or not a character: their meaning is undefined."""
     if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
         raise ValueError(f"{name} has truth values other than 0 and 1")
     if array.dtype.kind == "U" and array.size:

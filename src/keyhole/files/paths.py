@@ -1,4 +1,4 @@
-"""Paths as users give them: checked, and named in errors."""
+"""Checks of the paths that users give, and errors that name them."""
 
 import contextlib
 import errno
@@ -23,12 +23,12 @@ KINDS = {
 def checked_path(name: str, path: object) -> str:
     """Check a path that a user gave.
 
-    Numbers are refused: to `open` they are file descriptors, which it would read and then close.
+    Numbers are refused: `open` takes them as file descriptors, which it would read and then close.
 
     Parameters
     ----------
     name : str
-        What the argument is called, for the error.
+        Name of the argument in error messages.
     path : object
         A string, or an object such as `pathlib.Path`.
 
@@ -40,8 +40,7 @@ def checked_path(name: str, path: object) -> str:
     Raises
     ------
     InvalidValue
-        If it is no path.
-
+        If it is not a path.
     """
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str) or not text or "\0" in text:
@@ -55,15 +54,14 @@ def checked_path(name: str, path: object) -> str:
 
 @contextlib.contextmanager
 def naming(action: str, path: str) -> Iterator[None]:
-    """Turn an error of the system into a `FileError` that names the path that was given.
+    """Convert an error of the operating system to a `FileError` that names the given path.
 
     Parameters
     ----------
     action : str
-        What was tried, "read" or "write".
+        The action that may fail, "read" or "write".
     path : str
         The path that was given.
-
     """
     try:
         yield
@@ -74,7 +72,22 @@ def naming(action: str, path: str) -> Iterator[None]:
 
 
 def failure(action: str, path: str, reason: OSError) -> FileError:
-    """Say in our own words why the system could not read or write a file."""
+    """Return the error that says why the operating system could not read or write a file.
+
+    Parameters
+    ----------
+    action : str
+        The action that failed, "read" or "write".
+    path : str
+        The path that was given.
+    reason : OSError
+        The error of the operating system.
+
+    Returns
+    -------
+    FileError
+        `FileMissing` if a file was not found, otherwise `FileUnusable`; to be raised by the caller.
+    """
     why = (reason.strerror or str(reason)).lower()
     if isinstance(reason, FileNotFoundError) and action == "write":
         why = "its folder does not exist: create it first"
@@ -85,13 +98,12 @@ def failure(action: str, path: str, reason: OSError) -> FileError:
 
 
 def file_mode(path: str) -> int | None:
-    """Find the permissions of a plain file, or None where there is nothing.
+    """Return the permissions of a plain file, or None if the path does not exist.
 
     Raises
     ------
     FileUnusable
-        If something else is there: a folder, a named pipe, a device.
-
+        If the path is something else: a folder, a named pipe, a device.
     """
     try:
         mode = os.stat(path).st_mode

@@ -1,9 +1,9 @@
-"""Replacing a file in one step, and clearing away what killed writers left behind.
+"""Atomic replacement of a file, and removal of the partial files of killed writers.
 
-A file is written beside its target, as `target.0.part`, and renamed when it is whole. As long as
-its writer lives, it holds a lock (flock) on its part; the system releases it when the process ends,
-however it ends. A part that can be locked therefore has no writer, and the next write of the same
-target deletes it. Names are numbered, so that leftovers are found without reading the folder.
+A file is written beside its target, as `target.0.part`, and renamed when it is complete. The
+writing process holds a lock (flock) on its part; the system releases the lock when the process
+ends, however it ends. A part that can be locked therefore has no writer, and the next write of the
+same target deletes it. Names are numbered, so that leftovers are found without reading the folder.
 """
 
 import contextlib
@@ -20,31 +20,31 @@ from keyhole.files.paths import Path, checked_path, failure, file_mode, naming
 if sys.platform != "win32":
     import fcntl
 
-# Leftovers are looked for under this many numbers. A part gets a higher one only where as many
-# writers of one target are at work at the same time.
+# Leftovers are looked for under this many numbers. A part gets a higher number only where as many
+# processes write one target at the same time.
 NUMBERS = 16
-# What a write raises where the place of the file is at fault, and not the caller's own code.
+# Errors of a write whose cause is the place of the file, not the caller's own code.
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-# What a file system says that has no locks, or cannot sync a folder.
+# Errors of a file system that has no locks, or cannot sync a folder.
 UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 def is_part(path: Path) -> bool:
-    """Whether this is the name of an unfinished file."""
+    """Return whether a path is the name of an unfinished file."""
     return re.search(r"\.\d+\.part$", os.fspath(path)) is not None
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write a new file beside `path`; it takes its place at the end, in one step.
+    """Write a new file beside `path` and rename it to `path` at the end, in one step.
 
-    After a crash in the middle the old file is still there, untouched. The new file has the
-    permissions of the one that it replaces; without one, those that the umask leaves.
+    After a crash in the middle the old file is unchanged. The new file has the permissions of the
+    file that it replaces; without one, those that the umask leaves.
 
     Parameters
     ----------
     path : str or os.PathLike
-        Where the file shall be. A link is followed.
+        Path of the file. A link is followed.
 
     Yields
     ------
@@ -54,11 +54,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     Raises
     ------
     InvalidValue
-        If `path` is no path.
+        If `path` is not a path.
     FileError
         If something other than a file is there, the folder does not exist or cannot be written to,
-        or the disk is full. The message names `path`; the old file is untouched.
-
+        or the disk is full. The message names `path`; the old file is unchanged.
     """
     given = checked_path("path", path)
     with naming("write", given):
@@ -92,13 +91,13 @@ def _new_part(target: str, *, private: bool) -> tuple[str, IO[bytes]]:
     """Create a part that no other writer has, and lock it."""
     for number in itertools.count():
         part = _part(target, number)
-        # Not readable by others than the old file, whose permissions it gets at the end.
+        # A part that replaces a file is private until it gets the permissions of that file.
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
         try:
             handle = os.open(part, flags, 0o600 if private else 0o666)
         except FileExistsError:
             continue
-        # Another process may have taken it for a leftover before it was locked.
+        # Another process may have deleted it as a leftover before it was locked.
         if _locked(handle, wait=True) is False or os.fstat(handle).st_nlink > 0:
             return part, os.fdopen(handle, "wb")
         os.close(handle)
@@ -111,7 +110,7 @@ def _clear_away(target: str) -> None:
         part = _part(target, number)
         try:
             handle = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
-        except OSError:  # as a rule there is none; one that cannot be opened is not ours
+        except OSError:  # usually there is none; a file that cannot be opened is not ours
             continue
         try:
             if _locked(handle, wait=False):
@@ -121,14 +120,14 @@ def _clear_away(target: str) -> None:
 
 
 def _delete(part: str, handle: int | None) -> None:
-    """Delete a part that we have locked, unless it was renamed and the name is another's by now."""
+    """Delete a locked part, unless it was renamed and another file has its name now."""
     with contextlib.suppress(FileNotFoundError):
         if handle is None or os.path.samestat(os.stat(part), os.fstat(handle)):
             os.unlink(part)
 
 
 def _locked(handle: int, *, wait: bool) -> bool:
-    """Whether this file is now locked by us. Where nothing can be locked, nothing is deleted."""
+    """Lock a file and return whether that worked. Without locks, nothing is deleted."""
     if sys.platform == "win32":
         return False
     try:
@@ -142,13 +141,13 @@ def _locked(handle: int, *, wait: bool) -> bool:
 
 @contextlib.contextmanager
 def _held(part: str, file: IO[bytes]) -> Iterator[None]:
-    """Hold a part's lock until it has its own name, also after it is closed; or else delete it."""
+    """Hold the lock of a part until its rename, also after it is closed; delete it on failure."""
     # Windows has no such lock, and renames no file that is open.
     keeper = None if sys.platform == "win32" else os.dup(file.fileno())
     try:
         yield
     except BaseException:
-        # A full disk refuses once more what is still buffered; its error is on its way already.
+        # On a full disk flushing the buffer fails again; the first error is already being raised.
         with contextlib.suppress(OSError):
             file.close()
         _delete(part, keeper)
@@ -159,12 +158,12 @@ def _held(part: str, file: IO[bytes]) -> Iterator[None]:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the rename last through a power failure."""
+    """Sync a folder, so that the rename survives a power failure."""
     if sys.platform == "win32":
         return
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # a folder may be written to and not be read
+    except PermissionError:  # a folder may be writable and not readable
         return
     try:
         os.fsync(handle)

@@ -807,7 +807,5 @@ class Bandit(sharing.Shared):
 
 def _missing_in(raw: Floats, filled: Floats) -> tuple[tuple[int, ...], bool]:
     """Return which entries of a row were missing, and whether one could not be predicted."""
-    missing = np.isnan(raw)
-    if not missing.any():
-        return (), False
-    return tuple(np.flatnonzero(missing).tolist()), bool(np.isnan(filled).any())
+    missing, left = np.isnan(raw), np.isnan(filled)
+    return tuple(np.flatnonzero(missing & ~left).tolist()), bool(left.any())

@@ -1,4 +1,4 @@
-"""Which build of the kernels is used: the fastest that is here and that the processor can run."""
+"""Choice of the build of the kernels: the fastest present one that the processor can run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from keyhole.core.kernels import rebuilding
 from keyhole.errors import InvalidValue, KeyholeWarning
 
-# What NumPy calls the instructions that a build needs; its newer versions name them by level.
-# The fastest is first.
+# NumPy's names of the instructions that a build needs; its newer versions name them by level. The
+# fastest build is first.
 NEEDS = {"avx2": [{"AVX2", "FMA3"}, {"X86_V3"}, {"X86_V4"}], "baseline": [set[str]()]}
 # The kernels as Python, from the same files.
 UNCOMPILED = "python"
@@ -23,9 +23,10 @@ def take() -> str:
     Raises
     ------
     InvalidValue
-        If KEYHOLE_BUILD names no build, or one that is not here or that the processor cannot run.
+        If KEYHOLE_BUILD does not name a build, or names one that is not present or that the
+        processor cannot run.
     ImportError
-        If this is a checkout, and kernels that changed do not compile.
+        If this is a checkout and changed kernels do not compile.
     """
     wanted = os.environ.get("KEYHOLE_BUILD", "")
     if wanted not in ("", UNCOMPILED, *NEEDS):
@@ -52,7 +53,7 @@ def take() -> str:
 
 
 def usable() -> list[str]:
-    """Return the builds that are here and that this processor can run, the fastest first."""
+    """Return the present builds that this processor can run, the fastest first."""
     found = np.show_config(mode="dicts").get("SIMD Extensions", {})
     able = {*found.get("baseline", ()), *found.get("found", ())}
     return [

@@ -1,7 +1,7 @@
-"""Drawing the rounds of a normal world: normals, and their products with a few fixed matrices.
+"""Draws of the rounds of a normal world: normals, and their products with a few fixed matrices.
 
-BLAS is made for larger products. With a few columns this is up to twice as fast, nothing goes back
-to Python in between, and no digit depends on which BLAS there is, or on how many threads it has.
+BLAS is made for larger products. With a few columns these kernels are up to twice as fast, nothing
+returns to Python in between, and no digit depends on the BLAS library or its number of threads.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if cython.compiled:
 else:
     from keyhole.core.kernels.normals import draw_normals
 
-# So many rows at a time: what is made of normals while they are in a core's own cache, where what
-# they become, for each arm, has to fit in too.
+# Rows that are drawn at a time: the products are computed while the normals are in a core's own
+# cache, where the products, for each arm, have to fit too.
 PIECE = cython.declare(cython.Py_ssize_t, 64)
 FEWEST = cython.declare(cython.Py_ssize_t, 16)
 FITS = cython.declare(cython.Py_ssize_t, 2**13)
@@ -29,22 +29,22 @@ FITS = cython.declare(cython.Py_ssize_t, 2**13)
 @cython.final
 @cython.cclass
 class Panels:
-    """A matrix, ready for products: in panels of eight columns, or as its diagonal.
+    """A matrix stored for products: in panels of eight columns, or as its diagonal.
 
-    The last panel overlaps with the one before; a matrix of less than eight columns is filled up
-    with zeros.
+    The last panel overlaps with the one before; a matrix of fewer than eight columns is padded with
+    zeros.
 
     Parameters
     ----------
     matrix : array of shape (n_rows, n_columns)
-        The matrix, of which a copy is made.
+        The matrix, which is copied.
     """
 
     n_rows: cython.Py_ssize_t
     n_columns: cython.Py_ssize_t
     cells: cython.double[:, :, ::1]  # (panels, n_rows, 8)
     diagonal: cython.double[::1]
-    is_diagonal: cython.bint  # as roots of simple covariances are: a fifth less time for all
+    is_diagonal: cython.bint  # as roots of simple covariances are: a fifth less time in all
 
     def __init__(self, matrix: Floats) -> None:
         self.n_rows, self.n_columns = matrix.shape
@@ -70,7 +70,7 @@ class Panels:
     ) -> cython.void:
         """Write n rows times the matrix: from row `first` of `rows`, to row `into` of `out`.
 
-        Every column is added up in the same order: equal columns give equal numbers, to the bit.
+        Every column is summed in the same order: equal columns give bitwise equal numbers.
         """
         t: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -96,9 +96,9 @@ class Panels:
         out: cython.double[::1],
         into: cython.Py_ssize_t,
     ) -> cython.void:
-        """Write the columns of a panel, for four rows at a time, whose sums stay in registers.
+        """Write the columns of a panel, for four rows at a time, with sums in registers.
 
-        Where less than four rows are left, the last one is taken repeatedly.
+        Where fewer than four rows are left, the last one is repeated.
         """
         rank: cython.Py_ssize_t = self.n_rows
         width: cython.Py_ssize_t = self.n_columns
@@ -145,18 +145,19 @@ class Panels:
 
 
 class NormalLaw:
-    """What the rounds of a normal world are drawn with.
+    """Parameters of the distribution of the rounds of a normal world.
 
     Parameters
     ----------
     observation : array of shape (d, d)
-        A root of the covariance of y.
+        Root of the covariance of y.
     eta : array of shape (n_arms, d)
-        The parameters of the best linear prediction.
+        Parameters of the best linear prediction.
     unseen : array of shape (k, n_arms) or (1, n_arms)
-        k normals times it are x'mu - y'eta; or, with a context for each arm, their scales.
+        k normals times this matrix are x'mu - y'eta; or, with a context for each arm, the scales of
+        x'mu - y'eta.
     reward_scale : float
-        The scale of the noise of rewards.
+        Scale of the noise of rewards.
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class NormalLaw:
 
 
 def _law(observation: Floats, eta: Floats, unseen: Floats, reward_scale: float) -> NormalLaw:
-    """Return a law from a pickle or a copy: panels are made anew."""
+    """Return a law from a pickle or a copy; the panels are recomputed."""
     return NormalLaw(observation=observation, eta=eta, unseen=unseen, reward_scale=reward_scale)
 
 
@@ -189,13 +190,13 @@ def draw_rounds(
     Parameters
     ----------
     context, hidden : array of shape (4,)
-        The streams of y, and of x'mu given y.
+        States of the streams of y, and of x'mu given y.
     law : NormalLaw
-        What is drawn.
+        Distribution of the rounds.
     y : array of shape (T, 1 or n_arms, d)
-        The observations, one for all arms or one for each.
+        Array for the observations, one for all arms or one for each.
     values, latent : array of shape (T, n_arms)
-        For y'eta and x'mu.
+        Arrays for y'eta and x'mu.
     rewards : array of shape (T, n_arms)
         The noise of rewards, of scale 1; afterwards the rewards.
     """
@@ -214,7 +215,23 @@ def draw_shared(
     latent: cython.double[::1],
     rewards: cython.double[::1],
 ) -> None:
-    """Draw rounds where all arms see one y."""
+    """Draw rounds with one y for all arms.
+
+    Parameters
+    ----------
+    context, hidden : array of shape (4,)
+        States of the streams of y, and of x'mu given y.
+    law : NormalLaw
+        Distribution of the rounds.
+    rounds : int
+        Number of rounds, T.
+    y : array of shape (T * d,)
+        Array for the observations.
+    values, latent : array of shape (T * n_arms,)
+        Arrays for y'eta and x'mu.
+    rewards : array of shape (T * n_arms,)
+        The noise of rewards, of scale 1; afterwards the rewards.
+    """
     root: Panels
     eta: Panels
     unseen: Panels
@@ -246,7 +263,23 @@ def draw_own(
     latent: cython.double[::1],
     rewards: cython.double[::1],
 ) -> None:
-    """Draw rounds where every arm sees its own y."""
+    """Draw rounds with a separate y for every arm.
+
+    Parameters
+    ----------
+    context, hidden : array of shape (4,)
+        States of the streams of y, and of x'mu given y.
+    law : NormalLaw
+        Distribution of the rounds.
+    rounds : int
+        Number of rounds, T.
+    y : array of shape (T * n_arms * d,)
+        Array for the observations.
+    values, latent : array of shape (T * n_arms,)
+        Arrays for y'eta and x'mu.
+    rewards : array of shape (T * n_arms,)
+        The noise of rewards, of scale 1; afterwards the rewards.
+    """
     root: Panels = law.panels[0]
     eta: cython.double[:, ::1] = np.array(law.eta)  # a read-only array has no such view
     scale: cython.double[:, ::1] = np.array(law.unseen)
@@ -291,7 +324,7 @@ def add_up(
     start: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
 ) -> cython.void:
-    """Add what is predicted, what is not, and noise, in n places from `start` on."""
+    """Set latent to x'mu and rewards to x'mu plus noise, in n places from `start` on."""
     k: cython.Py_ssize_t
     for k in range(start, start + n):
         latent[k] += values[k]
@@ -299,5 +332,15 @@ def add_up(
 
 
 def multiply_rows(rows: Floats, matrix: Floats, out: Floats) -> None:
-    """Write rows times a matrix into `out`, as it is done when rounds are drawn."""
+    """Write rows times a matrix into `out`, with the kernel that draws rounds.
+
+    Parameters
+    ----------
+    rows : array of shape (n, n_rows)
+        The rows.
+    matrix : array of shape (n_rows, n_columns)
+        The matrix.
+    out : array of shape (n, n_columns)
+        Array for the products.
+    """
     Panels(matrix).multiply(rows.reshape(-1), 0, len(rows), out.reshape(-1), 0)

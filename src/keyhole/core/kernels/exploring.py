@@ -1,4 +1,4 @@
-"""How much a rule explores: its optimism and dispersion, as numbers or as the data tell them."""
+"""Exploration of a rule: its optimism and dispersion, as fixed numbers or learned from data."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ else:
     from keyhole.core.kernels.core import Core
     from keyhole.core.kernels.pointers import row_of
 
-# Far above the rounding of any eigenvalue, far below what pruning would notice.
+# Far above the rounding of any eigenvalue, and too small to affect pruning.
 SLACK = cython.declare(cython.double, 1.0 + 1e-6)
-# The weak priors of a learned noise scale count as much as this many residuals.
+# The weak priors of a learned noise scale have the weight of this many residuals.
 PRIOR_RESIDUALS = cython.declare(cython.double, 4.0)
 
 
 @cython.final
 @cython.cclass
 class Explorer:
-    """A rule, and what it says of the parameters of a posterior.
+    """Optimism and dispersion of a rule for the parameters of a posterior.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Explorer:
         self.greedy, self.pooled, self.uncertain = False, 0.0, True
 
     def explorations(self) -> tuple[Floats, Floats]:
-        """Return optimism and dispersion of each parameter, as the next choice will use them."""
+        """Return optimism and dispersion of each parameter for the next choice."""
         self.look()
         optimism, dispersion = np.empty((2, self.core.size))
         for i in range(self.core.size):
@@ -53,32 +53,32 @@ class Explorer:
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def look(self) -> cython.int:
-        """Update what the rule needs from the data, before a choice."""
+        """Update the quantities that the rule needs from the data, before a choice."""
         self.pooled = self.pooled_variance() if self.learned else 0.0
         self.greedy = self.diversity > 0.0 and self.is_diverse() == 1
         hopes: cython.bint = self.optimism > 0.0 or self.radius > 0.0
         self.uncertain = not self.greedy and (self.learned or self.dispersion > 0.0 or hopes)
         return 0
 
-    # -- how much noise there is ------------------------------------------------------------------
+    # -- noise scale ------------------------------------------------------------------------------
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
     def misfit(self, i: cython.Py_ssize_t) -> cython.double:
-        """The sum of squares of parameter i's residuals r - y'mean."""
+        """Return the sum of squares of parameter i's residuals r - y'mean."""
         return max(self.core.residual[i] - self.core.penalty[i], 0.0)
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
     def freedom(self, i: cython.Py_ssize_t) -> cython.double:
-        """The degrees of freedom of parameter i's residuals, or somewhat fewer.
+        """Return the degrees of freedom of parameter i's residuals, or somewhat fewer.
 
         With H = YPY', the misfit r'(I - H)^2 r has the noise variance times
-        n - d + prior^2 trace(P^2) as its expectation, up to what the prior holds back of the
-        signal, which vanishes like 1/n. trace(P)^2 / d is at most trace(P^2), equal if all
-        directions are known alike, and at hand.
+        n - d + prior^2 trace(P^2) as its expectation, up to the bias of the prior on the signal,
+        which vanishes like 1/n. trace(P^2) is replaced by its lower bound trace(P)^2 / d, with
+        equality if P has equal eigenvalues, because trace(P) is already known.
         """
         dim: cython.Py_ssize_t = self.core.dim
         trace: cython.double = self.core.prior[i] * self.core.trace[i]
@@ -88,12 +88,13 @@ class Explorer:
     @cython.nogil
     @cython.exceptval(check=False)
     def pooled_variance(self) -> cython.double:
-        """The noise variance as all parameters together tell it, from the rewards' mean square on.
+        """Return the noise variance pooled over all parameters.
 
-        The start counts as a few residuals and fades as real ones come, so that rewards much larger
-        than their noise do not pass for noise for long. Starting from the data makes every choice
-        independent of the rewards' unit. While all rewards are zero there is no unit, and any
-        positive number leads to the same choice.
+        Its prior is the mean square of the rewards, with the weight of a few residuals. The prior
+        fades as real residuals come, so that rewards much larger than their noise do not count as
+        noise for long. A prior from the data makes every choice independent of the rewards' unit.
+        While all rewards are zero there is no unit, and any positive number leads to the same
+        choice.
         """
         n: cython.double = 0.0
         squares: cython.double = 0.0
@@ -113,11 +114,12 @@ class Explorer:
     @cython.nogil
     @cython.exceptval(check=False)
     def dispersion_of(self, i: cython.Py_ssize_t) -> cython.double:
-        """The rule's dispersion, or the learned standard deviation of parameter i's rewards; or 0.
+        """Return the rule's dispersion, the learned noise scale of parameter i, or 0 if greedy.
 
-        That is between the pooled one and its own. Its own counts by how many residuals of the
-        pooled size it has seen, not by how many rewards. An arm of rare rewards that has not seen
-        one yet would otherwise be sure of having no noise, and never be tried again.
+        The learned standard deviation is between the pooled one and the parameter's own. The own
+        one is weighted by the number of residuals of the pooled size, not by the number of rewards.
+        Otherwise an arm of rare rewards that has not had one yet would be estimated to have no
+        noise, and never be tried again.
         """
         if self.greedy or not self.learned:
             return 0.0 if self.greedy else self.dispersion
@@ -127,16 +129,16 @@ class Explorer:
         trust: cython.double = seen / (start + seen) if seen > 0.0 else 0.0
         return sqrt(self.pooled + trust * (own - self.pooled))
 
-    # -- how much is hoped for --------------------------------------------------------------------
+    # -- optimism ---------------------------------------------------------------------------------
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
     def optimism_of(self, i: cython.Py_ssize_t) -> cython.double:
-        """The rule's optimism, and a multiple of the confidence radius of parameter i.
+        """Return the rule's optimism plus a multiple of the confidence radius of parameter i.
 
-        log det B - log det prior is at most d log(trace B / (d prior)): lem:subg with what was seen
-        in place of the bound L on what can be.
+        log det B - log det prior is at most d log(trace B / (d prior)): lem:subg with the
+        observations so far in place of the bound L on all possible observations.
         """
         if self.greedy or self.radius == 0.0:
             return 0.0 if self.greedy else self.optimism
@@ -152,13 +154,13 @@ class Explorer:
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def is_diverse(self) -> cython.int:
-        """Whether all data are as diverse as the rule asks for.
+        """Return whether all data are as diverse as the rule requires.
 
-        The smallest eigenvalue of each parameter's sum of y y' is at least diversity times the
-        number of all rewards. Cheap bounds from either side decide most cases: a kept bound on the
-        largest eigenvalue of P from above, its diagonal and a few steps of power iteration from
-        below. Where the eigenvalue itself has to, it becomes the kept bound, and is not needed
-        again for a while.
+        The smallest eigenvalue of each parameter's sum of y y' must be at least diversity times the
+        number of all rewards. Cheap bounds on the largest eigenvalue of P decide most cases: a
+        stored bound from above, its diagonal and a few steps of power iteration from below.
+        Otherwise the eigenvalue itself is computed and becomes the stored bound, so that it is not
+        needed again for a while.
         """
         total: cython.double = 0.0
         limit: cython.double
@@ -192,9 +194,9 @@ class Explorer:
     @cython.nogil
     @cython.exceptval(check=False)
     def lower_eigenvalue(self, i: cython.Py_ssize_t) -> cython.double:
-        """A little less than the largest eigenvalue: the quotient after a few steps of iteration.
+        """Return a lower bound on the largest eigenvalue of P, from a few steps of power iteration.
 
-        The root's first row has room for a vector.
+        The first row of `root` holds the vector.
         """
         widest: cython.Py_ssize_t = 0
         quotient: cython.double = 0.0
@@ -211,5 +213,5 @@ class Explorer:
                 squared += self.core.products[0, j] * self.core.products[0, j]
             for j in range(self.core.dim):
                 self.core.root[0, j] = self.core.products[0, j] / sqrt(squared)
-        # Rounding may have put it above the eigenvalue by this much.
+        # Rounding may put the quotient above the eigenvalue by this much.
         return quotient * (1.0 - 1e-12)

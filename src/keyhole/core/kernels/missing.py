@@ -1,4 +1,4 @@
-"""Sums over pairs of entries that are seen together, and the prediction of those that are not."""
+"""Sums over pairs of entries that are seen together, and predictions of missing entries."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ INFINITY = cython.declare(cython.double, float("inf"))
 @cython.final
 @cython.cclass
 class Sums:
-    """The sums that predictions are made from.
+    """Sums over pairs of entries, from which predictions are computed.
 
     Parameters
     ----------
     pairs : array of shape (d, d)
-        How many rows have both entries.
+        Number of rows that have both entries.
     total : array of shape (d, d)
-        The sum of entry j over the rows that have j and k.
+        Sum of entry j over the rows that have j and k.
     product : array of shape (d, d)
-        The sum of the products of both.
+        Sum of the products of both entries.
     origin : array of shape (d,)
-        The first value that was seen of each entry, from which it is counted: far from zero sums
-        would cancel.
+        First value that was seen of each entry. Sums are of differences from it, as sums of values
+        far from zero would cancel.
     """
 
     dim: cython.Py_ssize_t
@@ -34,7 +34,7 @@ class Sums:
     total: cython.double[:, ::1]
     product: cython.double[:, ::1]
     origin: cython.double[::1]
-    # Of a row that is added: 1 of what is seen, else 0; and its values from their origins.
+    # Of the row that is added: 1 where an entry is seen, else 0; and its values from their origins.
     present: cython.double[::1]
     shift: cython.double[::1]
 
@@ -67,7 +67,7 @@ class Sums:
     @cython.nogil
     @cython.exceptval(check=False)
     def covariance(self, j: cython.Py_ssize_t, k: cython.Py_ssize_t) -> cython.double:
-        """Return that of two entries over the rows that have both; 0 before there are two."""
+        """Return the covariance of two entries over the rows with both; 0 if fewer than two."""
         n = self.pairs[j, k]
         if n < 2.0:
             return 0.0
@@ -77,28 +77,28 @@ class Sums:
 @cython.final
 @cython.cclass
 class Filling:
-    """Predictions from sums, and the room that they take.
+    """Predictions of missing entries from sums, and their workspace.
 
     Parameters
     ----------
     sums : Sums
-        What they are made from.
+        Sums from which predictions are computed.
     n : int
-        How many rows are filled at a time, at most.
+        Largest number of rows that are filled at a time.
     """
 
     sums: Sums
     n_seen: cython.Py_ssize_t
-    seen: cython.longlong[::1]  # (d,)  which entries are seen, and vary
+    seen: cython.longlong[::1]  # (d,)  indices of the entries that are seen, and vary
     same: cython.longlong[::1]  # (n,)  rows with the same missing entries
     done: cython.longlong[::1]  # (n,)
-    scale: cython.double[::1]  # (d,)  the standard deviations of what is seen
+    scale: cython.double[::1]  # (d,)  standard deviations of the seen entries
     gain: cython.double[::1]  # (d,)
     spare: cython.double[::1]  # (d,)
-    correlation: cython.double[:, ::1]  # (d, d)  of what is seen
+    correlation: cython.double[:, ::1]  # (d, d)  of the seen entries
     root: cython.double[:, ::1]  # (d, d)  its Cholesky factor, with a ridge, or eigenvectors
-    weights: cython.double[::1]  # (d,)  the eigenvalues to these
-    is_positive: cython.bint  # which of the two
+    weights: cython.double[::1]  # (d,)  eigenvalues, with eigenvectors in `root`
+    is_positive: cython.bint  # whether `root` is the Cholesky factor
 
     def __init__(self, sums: Sums, n: int) -> None:
         dim = sums.dim
@@ -113,7 +113,7 @@ class Filling:
     def fill(
         self, rows: cython.double[:, ::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t
     ) -> cython.int:
-        """Fill n rows from `first` on: one decomposition for all that miss the same entries."""
+        """Fill n rows from `first` on, with one decomposition per pattern of missing entries."""
         t: cython.Py_ssize_t
         other: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -139,12 +139,12 @@ class Filling:
     @cython.nogil
     @cython.exceptval(-1)
     def fill_pattern(self, rows: cython.double[:, ::1], n_same: cython.Py_ssize_t) -> cython.int:
-        """Fill the rows of the first places of `same`, which have the same missing entries.
+        """Fill the first `n_same` rows of `same`, which have the same missing entries.
 
-        mean_m + C_ms (C_ss + ridge I)^-1 z_s in standard units, with the means, standard deviations
-        and correlations C of the sums. A prediction that would explain more than all of an entry's
-        variance is scaled down to that. An entry of which nothing was ever seen stays NaN, and one
-        that never varied tells nothing.
+        Predictions are mean_m + C_ms (C_ss + ridge I)^-1 z_s in standard units, with the means,
+        standard deviations and correlations C of the sums. A prediction that would explain more
+        than all of an entry's variance is scaled down to that. An entry that was never seen stays
+        NaN, and an entry that never varied is not used.
         """
         n_missing: cython.Py_ssize_t = 0
         j: cython.Py_ssize_t
@@ -169,12 +169,13 @@ class Filling:
     @cython.nogil
     @cython.exceptval(-1)
     def correlate(self) -> cython.int:
-        """Decompose the correlations of what is seen, with their ridge.
+        """Decompose the correlations of the seen entries, with their ridge.
 
-        Of n complete rows the ridge is 1/n: a prior worth one row, of entries that know nothing of
-        each other. Pairs that were seen in different rows need not fit together: C may then have
-        eigenvalues below zero, and all of them are noise up to about sqrt(seen entries / rows of a
-        pair), which is added, by how many rows have missing entries.
+        For n complete rows the ridge is 1/n: a prior of uncorrelated entries with the weight of one
+        row. Correlations of pairs that were seen in different rows need not be consistent: C may
+        then have negative eigenvalues, and all eigenvalues are noise up to about
+        sqrt(seen entries / rows of a pair), which is added in proportion to the rows with missing
+        entries.
         """
         n: cython.Py_ssize_t = self.n_seen
         a: cython.Py_ssize_t
@@ -193,7 +194,8 @@ class Filling:
                 most, fewest = max(most, self.sums.pairs[i, j]), min(fewest, self.sums.pairs[i, j])
         fewest = max(fewest, 1.0)
         ridge: cython.double = 1.0 / most + (1.0 - fewest / most) * sqrt(n / fewest)
-        # Most often no eigenvalue is below zero, as this shows at a tenth of the price of them all.
+        # Most often no eigenvalue is negative; a factorization shows this at a tenth of the cost of
+        # the eigenvalues.
         self.is_positive = self.factorize(0.0)
         if self.is_positive:
             self.factorize(ridge)
@@ -228,8 +230,8 @@ class Filling:
     def diagonalize(self, ridge: float) -> None:
         """Put the eigenvectors of C into `root`, and its eigenvalues with the ridge into `weights`.
 
-        None is below zero then, and all are raised by twice the size of the lowest: that is how far
-        they may be wrong.
+        Negative eigenvalues are set to zero, and all are raised by twice the size of the lowest
+        one: they may be wrong by that much.
         """
         n = self.n_seen
         values, vectors = np.linalg.eigh(np.asarray(self.correlation)[:n, :n])
@@ -242,7 +244,7 @@ class Filling:
     @cython.nogil
     @cython.exceptval(check=False)
     def predict(self, j: cython.Py_ssize_t) -> cython.void:
-        """Put what each entry that is seen adds to the prediction of entry j into `gain`."""
+        """Write the weight of each seen entry in the prediction of entry j into `gain`."""
         own: cython.double = sqrt(max(self.sums.covariance(j, j), 0.0))
         a: cython.Py_ssize_t
         for a in range(self.n_seen):
@@ -259,7 +261,7 @@ class Filling:
     @cython.nogil
     @cython.exceptval(check=False)
     def solve(self) -> cython.double:
-        """Put A^-1 g in the place of g, the gain, where A = root root'; return g' A^-1 g."""
+        """Replace the gain g by A^-1 g, where A = root root'; return g' A^-1 g."""
         size: cython.double = 0.0
         rest: cython.double
         i: cython.Py_ssize_t
@@ -280,7 +282,7 @@ class Filling:
     @cython.nogil
     @cython.exceptval(check=False)
     def solve_by_vectors(self) -> cython.double:
-        """Do the same, where A = V diag(weights) V'."""
+        """Replace the gain g by A^-1 g, where A = V diag(weights) V'; return g' A^-1 g."""
         size: cython.double = 0.0
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -324,7 +326,15 @@ class Filling:
 
 
 def add_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows: Floats) -> None:
-    """Add rows, NaN where an entry is not seen, to the sums; see `Sums`."""
+    """Add rows to the sums.
+
+    Parameters
+    ----------
+    pairs, total, product, origin : array
+        The sums; see `Sums`.
+    rows : array of shape (n, d)
+        Rows to add, NaN where an entry is missing.
+    """
     sums: Sums = Sums(pairs, total, product, origin)
     view: cython.double[:, ::1] = np.array(rows, order="C")  # a read-only array has no such view
     t: cython.Py_ssize_t
@@ -334,7 +344,15 @@ def add_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows
 
 
 def fill_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows: Floats) -> None:
-    """Put the best linear predictions from the seen entries of each row in place of its NaN."""
+    """Replace NaN by the best linear predictions from the seen entries of each row.
+
+    Parameters
+    ----------
+    pairs, total, product, origin : array
+        The sums; see `Sums`.
+    rows : array of shape (n, d)
+        Rows to fill, in place.
+    """
     filling: Filling = Filling(Sums(pairs, total, product, origin), len(rows))
     view: cython.double[:, ::1] = rows
     with cython.nogil:
@@ -344,7 +362,15 @@ def fill_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, row
 def fill_rounds(
     pairs: Floats, total: Floats, product: Floats, origin: Floats, rounds: Floats
 ) -> None:
-    """Fill (T, n, d) round by round, each from all rows of the rounds before it."""
+    """Fill rounds one by one, each from all rows of the rounds before it, and add them to the sums.
+
+    Parameters
+    ----------
+    pairs, total, product, origin : array
+        The sums; see `Sums`.
+    rounds : array of shape (T, n, d)
+        Rounds to fill, in place.
+    """
     sums: Sums = Sums(pairs, total, product, origin)
     n: cython.Py_ssize_t = rounds.shape[1]
     filling: Filling = Filling(sums, n)
@@ -368,17 +394,17 @@ def sample_rows(
 ) -> None:
     """Keep every stride-th value of each entry, skipping NaN.
 
-    When there is no room left, every second one goes, and the stride doubles: the sample is spread
-    evenly over all that was seen.
+    When the sample is full, every second value is dropped and the stride doubles: the sample is
+    spread evenly over all values.
 
     Parameters
     ----------
     values : array of shape (size, d)
-        What is kept; size is even.
+        The sample; size is even.
     seen, stride : array of shape (d,)
-        How many values there were of each entry, and the stride of each.
+        Number of values of each entry so far, and the stride of each.
     rows : array of shape (n, d)
-        What is added, NaN where an entry is not seen.
+        Rows to add, NaN where an entry is missing.
     """
     given: cython.double[:, ::1] = np.array(rows, order="C")
     size: cython.Py_ssize_t = values.shape[0]

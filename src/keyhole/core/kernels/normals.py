@@ -1,13 +1,14 @@
 """Streams of standard normals, by the ziggurat (Marsaglia and Tsang, 2000), and of uniforms.
 
 NumPy's generators use the same method, but fetch each number's bits by a call through a pointer,
-which is most of their time. Here they are made in the same loop, by SFC64 (Doty-Humphrey).
+which takes most of their time. Here the bits are generated in the same loop, by SFC64
+(Doty-Humphrey).
 
 The area under exp(-x^2 / 2) is covered by 256 strips of equal area: strip 0 has the tail and the
 rectangle below it, strip i > 0 reaches from 0 to edge[i]. A point of a strip that is left of the
-next strip's edge is under the curve for certain, as 98.8% of them are.
+next strip's edge is certainly under the curve; this holds for 98.8% of the points.
 
-The state of a stream is four words, of any values: a copy of the array saves a stream, and writing
+The state of a stream is four words of any values: a copy of the array saves a stream, and writing
 it back restores it.
 """
 
@@ -26,20 +27,20 @@ from keyhole.core.kernels.types import Floats
 Bits: TypeAlias = NDArray[np.uint64]
 
 STRIPS = 256
-# Where the tail begins, for 256 strips.
+# Start of the tail, for 256 strips.
 TAIL = 3.6541528853610088
 # A signed point of a strip has this many bits besides its sign.
 PRECISION = 52
 
 
 def _edges() -> Floats:
-    """Return the right edges of the strips, from the widest, whose rectangle has the tail too."""
+    """Return the right edges of the strips, the widest first, which also covers the tail."""
     height = math.exp(-0.5 * TAIL**2)
     area = TAIL * height + math.sqrt(0.5 * math.pi) * math.erfc(TAIL / math.sqrt(2.0))
     edges, x = [area / height], TAIL
     while len(edges) < STRIPS:
         edges.append(x)
-        # After the last strip this is the root of about 0, and not used.
+        # After the last strip this is the square root of about 0, and is not used.
         x = math.sqrt(max(-2.0 * math.log(area / x + math.exp(-0.5 * x * x)), 0.0))
     return np.array([*edges, 0.0])
 
@@ -47,7 +48,7 @@ def _edges() -> Floats:
 EDGES = _edges()
 CURVE = np.exp(-0.5 * EDGES**2)
 
-# The same for C, which reads an array of its own without asking Python where it is.
+# The same tables for C, which reads its own arrays without a lookup in Python.
 tail_start = cython.declare(cython.double, TAIL)
 height = cython.declare(cython.double[257])
 step = cython.declare(cython.double[256])
@@ -64,7 +65,7 @@ for _strip in range(STRIPS + 1):
 @cython.nogil
 @cython.exceptval(check=False)
 def word(number: cython.ulonglong) -> cython.ulonglong:
-    """Return a number modulo 2^64, as which C has it anyway."""
+    """Return a number modulo 2^64, which is implicit in C."""
     if not cython.compiled:
         number = number & 0xFFFFFFFFFFFFFFFF
     return number
@@ -75,7 +76,7 @@ def word(number: cython.ulonglong) -> cython.ulonglong:
 @cython.nogil
 @cython.exceptval(check=False)
 def signed_point(bits: cython.ulonglong) -> cython.longlong:
-    """Return the highest 53 bits as a number with a sign."""
+    """Return the highest 53 bits as a signed number."""
     point: cython.longlong
     if cython.compiled:
         point = cython.cast(cython.longlong, bits) >> 11
@@ -159,7 +160,7 @@ def draw_normals(
 def unsure(
     state: cython.ulonglong[::1], strip: cython.Py_ssize_t, x: cython.double
 ) -> cython.double:
-    """Return a normal, given a point that may be outside the curve: of the tail, x, or another."""
+    """Return a normal for a point that may be outside the curve: x, a tail value or a new draw."""
     bits: cython.ulonglong
     point: cython.longlong
     while True:
@@ -190,17 +191,22 @@ def beyond_tail(state: cython.ulonglong[::1]) -> cython.double:
 
 
 def stream_state(words: Bits, key: int) -> Bits:
-    """Return the state of a stream: three words of a seed, its key, and a counter, well stirred.
+    """Return the initial state of a stream: three words of a seed, its key and a counter, mixed.
 
-    SFC64's author asks for 12 steps after which no trace of the start is left; 18 where seeds are
+    SFC64's author asks for 12 steps, after which no trace of the start is left; 18 where seeds are
     related, as those of two keys are.
 
     Parameters
     ----------
     words : array of shape (3,)
-        What the streams of one seed begin from.
+        Words that all streams of one seed begin from.
     key : int
-        Which of these streams, from 0 to below 2^64.
+        Number of the stream, from 0 to below 2^64.
+
+    Returns
+    -------
+    array of shape (4,)
+        The state.
     """
     state: Bits = np.empty(4, np.uint64)
     state[:3] = words
@@ -213,19 +219,43 @@ def stream_state(words: Bits, key: int) -> Bits:
 
 
 def fill_uniforms(state: cython.ulonglong[::1], out: cython.double[::1]) -> None:
-    """Fill a flat array with the next uniform numbers of a stream, from 0 to below 1."""
+    """Fill a flat array with the next uniform numbers of a stream, from 0 to below 1.
+
+    Parameters
+    ----------
+    state : array of shape (4,)
+        State of the stream, which advances.
+    out : array of shape (n,)
+        Array to fill.
+    """
     with cython.nogil:
         draw_uniforms(state, out)
 
 
 def fill_normals(state: cython.ulonglong[::1], out: cython.double[::1]) -> None:
-    """Fill a flat array with the next standard normals of a stream."""
+    """Fill a flat array with the next standard normals of a stream.
+
+    Parameters
+    ----------
+    state : array of shape (4,)
+        State of the stream, which advances.
+    out : array of shape (n,)
+        Array to fill.
+    """
     with cython.nogil:
         draw_normals(state, out, out.shape[0])
 
 
 def fill_bits(state: cython.ulonglong[::1], out: cython.ulonglong[::1]) -> None:
-    """Fill a flat array with the next 64 bits each of a stream."""
+    """Fill a flat array with the next words of 64 bits of a stream.
+
+    Parameters
+    ----------
+    state : array of shape (4,)
+        State of the stream, which advances.
+    out : array of uint64 of shape (n,)
+        Array to fill.
+    """
     k: cython.Py_ssize_t
     with cython.nogil:
         for k in range(out.shape[0]):

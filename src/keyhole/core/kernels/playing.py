@@ -1,4 +1,4 @@
-"""Playing a block of rounds: choose, see the reward of the chosen arm, learn, again and again."""
+"""Play of a block of rounds: choose an arm, observe its reward, learn, and repeat."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ else:
 
 
 class Block(NamedTuple):
-    """T rounds and the numbers that a policy draws in them."""
+    """Data of T rounds and the random numbers of a policy in them."""
 
     observations: Floats  # (T, n_arms, d), or (T, 1, d) for a context that the arms share
     rewards: Floats  # (T, n_arms)
@@ -30,22 +30,22 @@ class Block(NamedTuple):
 class Oracle(NamedTuple):
     """Oracle values of T rounds."""
 
-    values: Floats  # (T, n_arms)  what each arm was worth to the best observer
-    latent: Floats  # (T, n_arms)  and to one who sees the context
-    labels: Ints  # (T,)  the arm that is the right answer, or (0,) where there is none
+    values: Floats  # (T, n_arms)  value of each arm to the best observer
+    latent: Floats  # (T, n_arms)  value of each arm given the context
+    labels: Ints  # (T,)  the correct arm, or (0,) where there is none
     eta: Floats  # (n_arms, d)
 
 
-# The first of a record's sums, which are noted as they are, and not as shares of the rounds.
+# This many first sums of a record are stored as they are, and not as shares of the rounds.
 REGRETS = cython.declare(cython.int, 2)
 NAN = cython.declare(cython.double, float("nan"))
 
 
 class Record(NamedTuple):
-    """A policy's standing: so far, and as it was after the rounds of each checkpoint.
+    """Results of a policy: so far, and after the rounds of each checkpoint.
 
-    Sums are of regret and of latent regret; how many choices were optimal, how many were the right
-    answer, and how many of the best observer's were.
+    The sums are regret, latent regret, the number of optimal choices, the number of correct
+    choices, and the number of correct choices of the best observer.
     """
 
     checkpoints: Ints  # (C,)  numbers of rounds, rising
@@ -59,9 +59,10 @@ class Record(NamedTuple):
 @cython.nogil
 @cython.exceptval(check=False)
 def cost(best: cython.double, value: cython.double) -> cython.double:
-    """best - value, which is never below zero.
+    """Return best - value, at least 0.
 
-    It says so because sums may be reordered: (sum + best) - value would round, and regret fall.
+    The bound is explicit because sums may be reordered: (sum + best) - value would be rounded, and
+    regret could fall.
     """
     missed: cython.double = best - value
     return 0.0 if missed < 0.0 else missed
@@ -72,7 +73,7 @@ def cost(best: cython.double, value: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def row_max(rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.double:
-    """The largest number of a row, unless there is NaN. Four are compared at a time."""
+    """Return the largest number of a row without NaN. Four are compared at a time."""
     n: cython.Py_ssize_t = rows.shape[1]
     whole: cython.Py_ssize_t = n - n % 4
     a: cython.double = rows[t, 0]
@@ -94,18 +95,18 @@ def row_max(rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.double:
 @cython.final
 @cython.cclass
 class Table:
-    """A block of rounds, the arms that are chosen there, and how they are judged.
+    """A block of rounds, the chosen arms, and the record of their regret.
 
     Parameters
     ----------
     block : Block
         The rounds.
     chosen : ndarray of int of shape (T,)
-        Where the places of chosen arms are written.
+        Array for the indices of the chosen arms.
     oracle : Oracle, optional
-        What choices are judged by.
+        Oracle values, from which regret is computed.
     record : Record, optional
-        Where that is written down.
+        Record that regret is added to.
     """
 
     y: cython.double[::1]
@@ -122,7 +123,7 @@ class Table:
     sums: cython.double[::1]
     pulls: cython.double[::1]
     size: cython.Py_ssize_t  # of the observations of a round
-    stride: cython.Py_ssize_t  # from one arm's to the next, or 0
+    stride: cython.Py_ssize_t  # from one arm's observation to the next, or 0
 
     def __init__(
         self, block: Block, chosen: Ints, oracle: Oracle | None = None, record: Record | None = None
@@ -140,7 +141,7 @@ class Table:
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def play(self, chooser: Chooser, low: cython.Py_ssize_t, high: cython.Py_ssize_t) -> cython.int:
-        """Play some rounds, moving what is known along."""
+        """Play some rounds, updating the posterior."""
         y: cython.p_double = start_of(self.y)
         z: cython.p_double = start_of(self.z)
         for t in range(low, high):
@@ -166,7 +167,7 @@ class Table:
     @cython.nogil
     @cython.exceptval(check=False)
     def add_regret(self, low: cython.Py_ssize_t, high: cython.Py_ssize_t) -> cython.void:
-        """Add up what the choices of some rounds cost."""
+        """Add the regret of the choices of some rounds to the record."""
         regret: cython.double = self.sums[0]
         latent_regret: cython.double = self.sums[1]
         optimal: cython.double = self.sums[2]
@@ -193,7 +194,7 @@ class Table:
     @cython.nogil
     @cython.exceptval(check=False)
     def write_checkpoint(self, chooser: Chooser, c: cython.Py_ssize_t) -> cython.void:
-        """Write down how a policy stands at checkpoint c."""
+        """Write the results of a policy at checkpoint c."""
         n: cython.Py_ssize_t = self.sums.shape[0]
         for s in range(n):
             self.noted[c, s] = self.sums[s] / (1.0 if s < REGRETS else self.checkpoints[c])
@@ -207,7 +208,17 @@ class Table:
 
 
 def play(chooser: Chooser, block: Block, chosen: Ints) -> None:
-    """Play every round of a block, moving what is known along and writing down the arms."""
+    """Play every round of a block, updating the posterior and writing the chosen arms.
+
+    Parameters
+    ----------
+    chooser : Chooser
+        The policy and its posterior.
+    block : Block
+        The rounds.
+    chosen : ndarray of int of shape (T,)
+        Array for the indices of the chosen arms.
+    """
     table: Table = Table(block, chosen)
     n: cython.Py_ssize_t = chosen.size
     with cython.nogil:
@@ -215,7 +226,17 @@ def play(chooser: Chooser, block: Block, chosen: Ints) -> None:
 
 
 def add_regret(chosen: Ints, oracle: Oracle, record: Record) -> None:
-    """Add up the cost of the choices in all rounds of a block."""
+    """Add the regret of the choices in all rounds of a block to a record.
+
+    Parameters
+    ----------
+    chosen : ndarray of int of shape (T,)
+        Indices of the chosen arms.
+    oracle : Oracle
+        Oracle values of the rounds.
+    record : Record
+        Record that regret is added to.
+    """
     unused: Floats = np.empty((0, 1))
     block: Block = Block(unused[:, :, None], unused, unused, unused)
     table: Table = Table(block, chosen, oracle, record)
@@ -225,9 +246,20 @@ def add_regret(chosen: Ints, oracle: Oracle, record: Record) -> None:
 
 
 def run_block(chooser: Chooser, block: Block, oracle: Oracle, start: int, record: Record) -> None:
-    """Play a block whose first round comes after `start` others, and keep the record.
+    """Play a block of rounds and update the record.
 
-    With start = 0 posterior and record are reset first.
+    Parameters
+    ----------
+    chooser : Chooser
+        The policy and its posterior.
+    block : Block
+        The rounds.
+    oracle : Oracle
+        Oracle values of the rounds.
+    start : int
+        Number of rounds before the block. With 0, posterior and record are reset first.
+    record : Record
+        Record that is updated.
     """
     if start == 0:
         chooser.core.forget()

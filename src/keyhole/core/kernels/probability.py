@@ -28,16 +28,16 @@ which is better with many scores. The longer one of the two steps is taken. It i
 1 / `FINENESS`: phi at the nodes is then in a table.
 
 **Graded panels.** A score that is certain, or much narrower than the one in question, needs short
-steps, but only near its own location. The integral then goes over panels of Gauss-Legendre nodes.
+steps, but only near its own location. The integral is then over panels of Gauss-Legendre nodes.
 It begins at the highest lower end of all scores (`REACH` standard deviations below a location).
 From there on Phi_j of one score after the other becomes 1 and is left out. The width of a panel is
-in proportion to the narrowest score that is still there: by (2) the integrand is less than
+in proportion to the narrowest score that is still included: by (2) the integrand is less than
 exp(Y^2 / 2 + growth(Y) (R - 1) / r^2) / sqrt(2 pi) on an ellipse around the panel, whose semi-axis
 is Y times the narrowest scale. That bounds the error of Gauss's rule (Trefethen, Approximation
 Theory and Approximation Practice, theorem 19.3).
 
 The cost of both is Phi for every score at every node. `tail` has no branches, so that the compiler
-does four of them at once.
+computes four of them at once.
 """
 
 from __future__ import annotations
@@ -54,16 +54,17 @@ from keyhole.core.kernels.types import Floats, Ints
 TOLERANCE = 5e-13
 # A normal exceeds this many standard deviations with a probability of 1e-21.
 REACH = cython.declare(cython.double, 9.5)
-# One normal exceeds another with 1.2e-19 whose mean is this many deviations of their difference
-# higher. Ten million scores that are left out for that add 1e-12.
+# A normal exceeds another, whose mean is higher by this many standard deviations of their
+# difference, with a probability of 1.2e-19. Leaving out ten million such scores adds 1e-12.
 APART = cython.declare(cython.double, 9.0)
-# A normal exceeds this many with 1e-17: Phi is 1 in float64.
+# A normal exceeds this many with a probability of 1e-17: Phi is 1 in float64.
 NEAR = cython.declare(cython.double, 8.5)
-# And two of them each exceed this many with 1e-18: where phi is that small, Phi may be taken as 1.
+# Two normals both exceed this many with a probability of 1e-18: where phi is that small, Phi may be
+# taken as 1.
 BOTH_NEAR = cython.declare(cython.double, 6.0)
-# A score that is narrower than another one by this factor is certain in comparison.
+# A score that is narrower than another by this factor counts as certain.
 NARROWEST = cython.declare(cython.double, 1e-290)
-# Four nodes with less than this in all are left out.
+# Four nodes with a total mass below this are left out.
 NOTHING = cython.declare(cython.double, 1e-24)
 ROOT_TWO_PI = cython.declare(cython.double, math.sqrt(2.0 * math.pi))
 
@@ -110,7 +111,7 @@ WEIGHTS = cython.declare(cython.double[16])
 
 
 def longest_step(scores: float) -> float:
-    """Return the step h for which (4) is `TOLERANCE`, if no other score is narrower."""
+    """Return the step h for which (4) equals `TOLERANCE`, if no other score is narrower."""
     constant = math.log(2.0 / TOLERANCE)
     return max(2.0 * math.pi * y / (constant + y * y / 2.0 + g * scores) for y, g in STRIPS)
 
@@ -120,7 +121,7 @@ def widest_panel(scores: float) -> float:
 
     On a panel of half-width H, n nodes are off by less than 64/15 H max|f| e^(2 - 2n) / (1 - e^-2)
     where H sinh(log e) = Y is a semi-axis of the ellipse. The last factor is less than 4/3. All H
-    together are less than 12 s_p: the panels begin and end within REACH of m_p, but for the last.
+    together are less than 12 s_p: the panels begin and end within REACH of m_p, except the last.
     """
     constant = math.log(64 / 15 * 4 / 3 * 12.0 / math.sqrt(2.0 * math.pi) / TOLERANCE)
     exponents = [(y, constant + y * y / 2.0 + growth * scores) for y, growth in STRIPS]
@@ -208,7 +209,7 @@ def tail(x: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def within(t: cython.double) -> cython.double:
-    """Return |t|, at most REACH: a number here, as a loop's stores might change a variable."""
+    """Return |t|, at most REACH, written as a number: stores of a loop might change a variable."""
     x = fabs(t)
     return x if x < 9.5 else 9.5
 
@@ -251,8 +252,8 @@ def multiply(
         for k in range(4 * fours):
             mass[start + k] *= below(slope * points[start + k] + offset)
         return
-    # By repeated squaring, and of 1 - Phi^times rather than Phi^times: for the many scores that
-    # are near 1 no digit is lost, as all terms are positive.
+    # By repeated squaring, of 1 - Phi^times rather than Phi^times: no digit is lost where Phi is
+    # near 1, as it is for many scores, since all terms are positive.
     square = cython.declare(cython.double[1024])
     power = cython.declare(cython.double[1024])
     for k in range(4 * fours):
@@ -284,16 +285,16 @@ def size_of(scores: cython.double) -> cython.int:
     return k
 
 
-# Locations are subtracted from each other before anything is added: scores that are narrower than
-# the rounding of their locations lose nothing then. Every such difference is divided or compared,
-# as the compiler may reorder sums.
+# Locations are subtracted from each other before anything is added, so that scores narrower than
+# the rounding of their locations lose nothing. Every such difference is divided or compared, as the
+# compiler may reorder sums.
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def highest_low(location: cython.double[::1], scale: cython.double[::1]) -> cython.Py_ssize_t:
-    """Return the score with the highest lower end. Next to nothing wins below that."""
+    """Return the score with the highest lower end. Next to no score wins below it."""
     j: cython.Py_ssize_t
     top: cython.Py_ssize_t = 0
     for j in range(1, location.shape[0]):
@@ -314,7 +315,7 @@ def can_win(
 ) -> cython.bint:
     """Return whether score j exceeds score `top` with a probability of more than 1.2e-19.
 
-    Numbers that overflow or vanish when squared leave a score in.
+    A score stays included if squares overflow or underflow.
     """
     gap = location[top] - location[j]
     square = scale[j] * scale[j] + scale[top] * scale[top]
@@ -331,9 +332,9 @@ def middle(
     j: cython.Py_ssize_t,
     top: cython.Py_ssize_t,
 ) -> cython.double:
-    """Return how far score j is above the lower end of `top`, in standard deviations of score j.
+    """Return the distance of score j above the lower end of `top`, in units of scale[j].
 
-    That is at most REACH, but for rounding.
+    It is at most REACH, up to rounding.
     """
     unit = float(scale[j])
     above_top = (float(location[j]) - float(location[top])) / unit
@@ -381,7 +382,7 @@ def chance_of_certain(
         elif count[j] == 1.0 or location[j] > location[place]:
             product *= ahead(location, scale, place, j) ** count[j]
         else:
-            # A power of a number near 1, by how much it lacks.
+            # A power of a number near 1, computed from its difference to 1.
             product *= exp(count[j] * log1p(-ahead(location, scale, j, place)))
     return product / ties
 
@@ -405,7 +406,7 @@ def by_equal_steps(
     k: cython.Py_ssize_t
     step = cython.cast(cython.double, stride) / FINENESS
     last = cython.cast(cython.Py_ssize_t, floor(NEAR / step))
-    # In fours, so that no loop has a remainder. Nodes before `start` and after `end` are done.
+    # In fours, so that no loop has a remainder. Nodes before `start` and after `end` are finished.
     fours = (last - first) // 4 + 1
     start: cython.Py_ssize_t = 0
     for k in range(4 * fours):
@@ -467,8 +468,8 @@ def by_panels(
 ) -> cython.double:
     """Return `chance_of` by graded panels, from the lower end of score `top` on.
 
-    Lengths are in units of the scale of score `place`, and differences to that lower end: close
-    to it there is room for the narrowest of scores.
+    Lengths are in units of the scale of score `place`, and are differences from that lower end:
+    close to it, floats resolve the narrowest scores.
     """
     points = cython.declare(cython.double[16])
     mass = cython.declare(cython.double[16])
@@ -515,17 +516,17 @@ def chance_of(
 
     Parameters
     ----------
-    location, scale
+    location, scale : array of shape (k,)
         Mean and standard deviation of each law. Scores of scale 0 are certain.
-    count
-        The number of independent scores of each law, whole and at least 1.
-    place
-        The law of the score in question.
+    count : array of shape (k,)
+        Number of independent scores of each law, an integer of at least 1.
+    place : int
+        Index of the law of the score in question.
 
     Returns
     -------
     float
-        The probability, to 1e-12. Certain scores that tie share it alike.
+        The probability, to 1e-12. Certain scores that tie share it equally.
     """
     j: cython.Py_ssize_t
     if scale[place] == 0.0:
@@ -603,7 +604,7 @@ def all_by_panels(
     arm: cython.Py_ssize_t[::1],
     out: cython.double[::1],
 ) -> cython.void:
-    """Integrate for n scores of `winning` by graded panels. Their order changes."""
+    """Integrate for n scores of `winning` by graded panels, changing their order."""
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     low = 0.0
@@ -615,7 +616,7 @@ def all_by_panels(
                 steepest = max(steepest, slope[i])
                 i += 1
             else:
-                # Score i is done. The last one takes its place.
+                # Score i is finished. The last one takes its place.
                 out[arm[i]] = chance[i]
                 n -= 1
                 slope[i] = slope[n]
@@ -642,7 +643,7 @@ def all_by_equal_steps(
     arm: cython.Py_ssize_t[::1],
     out: cython.double[::1],
 ) -> cython.bint:
-    """Integrate for n scores of `winning` by equal steps, if these are few enough."""
+    """Integrate for n scores of `winning` by equal steps; return False if there are too many."""
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     steepest = 0.0
@@ -676,10 +677,11 @@ def winning(
     arm: cython.Py_ssize_t[::1],
     out: cython.double[::1],
 ) -> cython.void:
-    """Set out to the probability of each score being the largest.
+    """Set `out` to the probability of each score being the largest.
 
-    The arrays between are for the scores that can win and are not certain: i is that of `arm[i]`,
-    and Phi_i(x) = Phi(slope[i] x - centre[i]), with x from the highest lower end on.
+    The arrays between are workspace for the scores that can win and are not certain: entry i is
+    for score `arm[i]`, and Phi_i(x) = Phi(slope[i] x - centre[i]), with x from the highest lower
+    end on.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -727,13 +729,13 @@ def winning_rows(location: cython.double[:, ::1], scale: cython.double[:, ::1]) 
 
     Parameters
     ----------
-    location, scale
-        Mean and standard deviation of each score, (n, k). Scores of scale 0 are certain.
+    location, scale : array of shape (n, k)
+        Mean and standard deviation of each score. Scores of scale 0 are certain.
 
     Returns
     -------
-    ndarray
-        The probabilities, (n, k), to 1e-12. Certain scores that tie share theirs alike.
+    ndarray of shape (n, k)
+        The probabilities, to 1e-12. Certain scores that tie share theirs equally.
     """
     t: cython.Py_ssize_t
     n, k = location.shape[0], location.shape[1]
@@ -758,14 +760,19 @@ def winning_rows(location: cython.double[:, ::1], scale: cython.double[:, ::1]) 
 def chance_rows(
     location: cython.double[:, ::1], scale: cython.double[:, ::1], places: Ints
 ) -> Floats:
-    """Return the probability that the score in the place of each row is the largest there.
+    """Return the probability that one given score of each row is the largest of its row.
 
     Parameters
     ----------
-    location, scale
+    location, scale : array of shape (n, k)
         As in `winning_rows`.
     places : ndarray of int of shape (n,)
-        The places.
+        Index of the score in each row.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The probabilities.
     """
     chosen: cython.longlong[::1] = places
     count: cython.double[::1] = np.ones(location.shape[1])

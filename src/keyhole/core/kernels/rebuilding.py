@@ -1,7 +1,7 @@
-"""In a checkout, the compiled kernels follow their sources: the import compiles what changed.
+"""Recompilation of changed kernels at import, in a checkout.
 
-What decides is a digest of the sources, written beside the compiled files; times of files mislead
-after a checkout, a copy or an unpacked archive. An installed package is never rebuilt.
+Changes are detected by a digest of the sources, written beside the compiled files; file times
+mislead after a checkout, a copy or an unpacked archive. An installed package is never rebuilt.
 
 `setup.py` runs this file by itself, so it imports nothing but the standard library.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 KERNELS = Path(__file__).parent
 COMPILED = KERNELS / "compiled"
-# How the names of extension modules end for this interpreter: a checkout may serve several.
+# Suffix of extension modules for this interpreter: a checkout may serve several interpreters.
 SUFFIX = EXTENSION_SUFFIXES[0]
 STAMP = COMPILED / f"sources{SUFFIX}.sha256"
 
@@ -29,18 +29,31 @@ def sources() -> list[Path]:
 
 
 def digest(kernels: Iterable[Path], setup: Path) -> str:
-    """Return a digest of some kernels, of all that they may include, and of how they are built."""
+    """Return a digest of kernels, of the files that they may include and of the build script.
+
+    Parameters
+    ----------
+    kernels : iterable of Path
+        The kernels.
+    setup : Path
+        The build script.
+
+    Returns
+    -------
+    str
+        The SHA-256 digest in hexadecimal.
+    """
     files = [*kernels, *sorted(KERNELS.glob("*.pxd")), setup]
     return hashlib.sha256(b"\0".join(p.name.encode() + _bytes(p) for p in files)).hexdigest()
 
 
 def rebuild_changed() -> None:
-    """Compile kernels whose sources changed since they were compiled, if this is a checkout.
+    """Compile the kernels if this is a checkout and their sources changed since the last time.
 
     Raises
     ------
     ImportError
-        If that fails: files compiled from other sources are never used.
+        If the compilation fails: files compiled from other sources are never used.
     """
     root = KERNELS.parents[3]
     if not _is_checkout(root):
@@ -48,7 +61,7 @@ def rebuild_changed() -> None:
     if STAMP.exists() and STAMP.read_text() == digest(sources(), root / "setup.py"):
         return
     sys.stderr.write("keyhole: compiling kernels that changed\n")
-    # `setup.py` locks out others that compile, and does nothing if they did it meanwhile.
+    # `setup.py` locks out other compilations, and does nothing if one finished meanwhile.
     done = subprocess.run(
         [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"],
         cwd=root,

@@ -1,4 +1,4 @@
-"""`RecentIds`: a bounded memory of the decisions that were learned."""
+"""`RecentIds`: a bounded set of the ids of recently learned decisions."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Iterable
 
 import cython
 
-# A reward that comes again does so soon: a queue that delivers twice, a retry, a double click.
+# Duplicate rewards come soon: from a queue that delivers twice, a retry, a double click.
 REMEMBERED = 10_000
 
 
 @cython.final
 @cython.cclass
 class RecentIds:
-    """The ids of the last decisions learned: at least `REMEMBERED`, at most twice as many.
+    """Ids of the last learned decisions: at least `REMEMBERED`, at most twice as many.
 
-    Two sets take turns: when the younger is full, the older is forgotten. It is with the kernels
+    There are two sets: when the younger is full, it replaces the older. The class is a kernel
     because it is read and written with every reward.
 
     Parameters
     ----------
-    ids : iterable of str
-        Those that are remembered from the start.
+    ids : iterable of str, optional
+        Ids to begin with.
     """
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
@@ -31,7 +31,7 @@ class RecentIds:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def has(self, decision_id: str) -> cython.bint:
-        """Whether it is remembered."""
+        """Return whether an id is in the set."""
         return decision_id in self.younger or decision_id in self.older
 
     def __contains__(self, decision_id: str) -> bool:
@@ -39,18 +39,18 @@ class RecentIds:
 
     @cython.ccall
     def add(self, decision_id: str) -> None:
-        """Remember one more."""
+        """Add an id."""
         self.younger.add(decision_id)
         if len(self.younger) >= REMEMBERED:
             self.older, self.younger = self.younger, set()
 
     def merge(self, other: RecentIds) -> None:
-        """Remember those of another too: its younger ones as long as one's own."""
+        """Add the ids of another; its younger ids are kept as long as the own younger ones."""
         self.younger |= other.younger
         self.older |= other.older
 
     def common(self, other: RecentIds) -> set[str]:
-        """Return the ids that both remember."""
+        """Return the ids that both sets have."""
         return (self.older | self.younger) & (other.older | other.younger)
 
     def copy(self) -> RecentIds:
@@ -60,5 +60,5 @@ class RecentIds:
         return twin
 
     def listed(self) -> list[str]:
-        """Return all of them, in an order that does not change from run to run."""
+        """Return all ids in sorted order, which does not change from run to run."""
         return sorted(self.older | self.younger)

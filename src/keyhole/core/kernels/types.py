@@ -1,4 +1,4 @@
-"""The arrays and small tuples that kernels take."""
+"""Arrays and small tuples that kernels take."""
 
 import math
 from typing import NamedTuple, TypeAlias
@@ -13,16 +13,16 @@ Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 
 
-# Vector instructions are fastest on whole lines of a cache.
+# Vector instructions are fastest on whole cache lines; this many bytes each.
 LINE = 64
 
 
 def aligned_zeros(shape: tuple[int, ...]) -> Floats:
-    """Return zeros that begin with a line of the cache.
+    """Return an array of zeros that is aligned to a cache line.
 
-    NumPy's arrays need not: a simulated round takes a tenth longer then at 5x80 and 10x200. They
-    are written to: the system hands out large arrays when they are first touched, megabytes at a
-    time, and a decision that waits for that takes milliseconds.
+    NumPy's arrays need not be: a simulated round then takes a tenth longer at 5x80 and 10x200. The
+    zeros are written explicitly: the system maps large arrays when they are first touched,
+    megabytes at a time, and a decision that waits for that takes milliseconds.
     """
     size = math.prod(shape)
     room = np.empty(8 * size + LINE, np.uint8)
@@ -33,16 +33,16 @@ def aligned_zeros(shape: tuple[int, ...]) -> Floats:
 
 
 class State(NamedTuple):
-    """What is known of k parameters of dimension d: the prior and the sums, then what follows.
+    """State of k parameters of dimension d: the prior and the sums, then the caches.
 
-    Two symmetric matrices share one array: of M, (d + 1, d), the rows before the last have B in
-    their upper triangle, the rows after the first have P in their lower one.
+    Two symmetric matrices share one array M, (d + 1, d): the rows before the last have B in their
+    upper triangle, the rows after the first have P in their lower triangle.
     """
 
     prior: Floats  # (k,)  the precision of each coordinate before any reward
     matrices: Floats  # (k, d + 1, d)  B = prior I + sum y y', and P = B^-1
     moment: Floats  # (k, d)  b = sum r y
-    n: Floats  # (k,)  how many rewards, a whole number
+    n: Floats  # (k,)  number of rewards, an integer
     squares: Floats  # (k,)  sum r^2
     mean: Floats  # (k, d)  P b
     residual: Floats  # (k,)  sum r^2 - b' P b = sum (r - y'mean)^2 + prior |mean|^2
@@ -53,12 +53,12 @@ class State(NamedTuple):
 
     @property
     def precision(self) -> Floats:
-        """B of each parameter, (k, d, d): a view, whose upper triangle counts."""
+        """B of each parameter, (k, d, d): a view; only the upper triangle is valid."""
         return self.matrices[:, :-1]
 
     @property
     def covariance(self) -> Floats:
-        """P of each parameter, (k, d, d): a view, whose lower triangle counts."""
+        """P of each parameter, (k, d, d): a view; only the lower triangle is valid."""
         return self.matrices[:, 1:]
 
 
@@ -72,10 +72,10 @@ class Rule(NamedTuple):
     radius: float = 0.0  # this times a confidence radius is added to the optimism
     level: float = 0.0  # 2 log(1 / delta) in that radius
     diversity: float = 0.0  # greedy while each parameter's data have this much in all directions
-    patience: float = 0.0  # and for the first so many rewards in any case; -1: 4 k d
+    patience: float = 0.0  # number of first rewards with greedy choices in any case; -1: 4 k d
 
     def plain(self) -> "Rule":
-        """Return the rule with every number checked, as floats."""
+        """Return the rule with every number checked and converted to float."""
         return Rule(
             optimism=checks.number("a rule's optimism", self.optimism, least=0.0),
             dispersion=checks.number("a rule's dispersion", self.dispersion, least=0.0),

@@ -76,6 +76,11 @@ class Learner:
     @classmethod
     def of(cls, learner: object) -> Learner:
         """Return a learner itself, or the plain learner of a policy."""
+        if isinstance(learner, type):
+            raise InvalidValue(
+                f"learner must be an object, not a class: {learner.__name__}(...) in place of "
+                f"{learner.__name__}"
+            )
         return learner if isinstance(learner, Learner) else cls(learner)  # type: ignore[arg-type]
 
     @property

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from keyhole import checks
 from keyhole.core.kernels import Floats
 from keyhole.core.learners.draws import Draws
 from keyhole.errors import InvalidValue, shown
@@ -37,7 +38,10 @@ def checked_choice(answer: object, learner: object, n_arms: int) -> Chosen:
             f"{shown(learner)}.choose must return an arm from 0 to {n_arms - 1}, "
             f"got {shown(answer)}"
         )
-    return chosen._replace(arm=int(chosen.arm))
+    probability = chosen.probability
+    if probability is not None:
+        probability = checks.number("the probability of a choice", probability, least=0.0, most=1.0)
+    return Chosen(int(chosen.arm), probability)
 
 
 # Names for readers: a state is whatever `start` returns.
@@ -74,7 +78,8 @@ class AnyLearner(Protocol):
         state : object
             What `start` returned, changed by `learn` since.
         observation : ndarray of shape (dim,) or (n_arms, dim)
-            One observation for all arms, or one for each.
+            One observation for all arms, or one for each. Missing entries are NaN: what is done
+            about them is the learner's business.
         draws : Draws
             Random numbers. A learner that uses no others can be replayed.
 

@@ -1,4 +1,4 @@
-"""Observers: from what was seen to what a posterior is about."""
+"""Observers: the conversion of observations to the columns of a posterior."""
 
 from keyhole.core.observers.features import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Features, Fill
 from keyhole.core.observers.moments import Moments

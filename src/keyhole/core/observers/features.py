@@ -1,4 +1,4 @@
-"""From what is observed to what the posterior is about: entries predicted, units, a constant."""
+"""Conversion of observations to the posterior's columns: missing entries, units, a constant."""
 
 from __future__ import annotations
 
@@ -13,26 +13,31 @@ from keyhole.core.observers.moments import Moments
 from keyhole.core.observers.units import MIN_SEEN, Sample, Scale, Units
 from keyhole.errors import InvalidValue, shown
 
-# What may be done about missing entries.
+# Treatments of missing entries.
 Fill: TypeAlias = Literal["predict", "mean", "zero", "drop"]
 
-# With a constant, rewards are counted from the median of the first ones, this many.
+# With a constant, rewards are counted from the median of this many first rewards.
 REWARDS = 8
-# Values more than this many units from their feature's middle are taken as that far, and so are
+# Values more than this many units from their feature's middle are moved to that limit, and so are
 # the first rewards.
 CLIP = 10.0
-# Units are looked at again each time that features were seen 4 times as often as the time before:
-# everything is then known twice as well. Early predictions are, the first three times.
+# Units are checked again each time that features were seen 4 times as often as at the last check:
+# standard errors are then half as large. Early predictions are checked the first three times.
 LOOKS = tuple(MIN_SEEN * 4**k for k in range(1, 25))
 PREDICTED = LOOKS[2]
 
 
 class Effects(NamedTuple):
-    """What an arm's reward is made of: the constant, if there is one, then a number per feature.
+    """Effects on an arm's reward: the constant, if there is one, then one number per feature.
 
-    estimate: what one more of the feature adds, in its own units, by least squares. error: its
-    standard error; infinite while the rewards do not determine it, and the estimate is then the
-    posterior's mean.
+    Attributes
+    ----------
+    estimate : ndarray
+        Least-squares estimate of the change of the reward when the feature increases by 1, in the
+        feature's own units.
+    error : ndarray
+        Its standard error; infinite while the rewards do not determine the effect, and the estimate
+        is then the posterior's mean.
     """
 
     estimate: Floats
@@ -40,24 +45,24 @@ class Effects(NamedTuple):
 
 
 class Features:
-    """What a bandit does to observations before its posterior sees them.
+    """Conversion of observations to the columns that the posterior learns from.
 
-    Units are settled when enough was seen, and replaced where later values show that they are
-    far from right: the posterior is a sum, and a sum in some units can be converted to others.
+    Units are fixed when enough values were seen, and replaced where later values show that they
+    are far off: the posterior is a sum, and a sum in some units can be converted to others.
 
     Parameters
     ----------
     dim : int
-        The length of an observation.
-    intercept : bool
+        Length of an observation.
+    intercept : bool, default False
         Put a constant before the features, and count rewards from a zero of their own, so that
-        adding a number to all of them changes no decision.
-    standardize : bool
+        adding a number to all rewards changes no decision.
+    standardize : bool, default False
         Convert features to units of their own spread (and, with a constant, from their middle).
-    missing : {"predict", "mean", "zero", "drop"} or None
-        What replaces NaN: the best linear prediction from the entries that are there, the mean of
-        the entry so far, or 0. "drop" leaves out observations with a missing entry.
-    clip : float or None
+    missing : {"predict", "mean", "zero", "drop"}, optional
+        Replacement of NaN: the best linear prediction from the entries that are present, the mean
+        of the entry so far, or 0. "drop" leaves out observations with a missing entry.
+    clip : float or None, default 10.0
         With `standardize`, move features, and the first 32 rewards, that are more than this many
         units from their middle to that limit.
     """
@@ -81,24 +86,24 @@ class Features:
         self.clip = None if clip is None else checks.number("clip", clip, least=1.0)
         if not self.standardize and self.clip not in (CLIP, None):
             raise InvalidValue("clip is in units of features, which need standardize=True")
-        # Whether observations are taken as they are.
+        # True if observations are taken as they are.
         self.is_plain = not (self.intercept or self.standardize or self.missing)
         self.moments = Moments.empty(dim if self.watches else 0)
         self.sample = Sample.empty(dim if self.standardize else 0)
         self.units: Units | None = None
         self._scale_of: tuple[Units, Scale] | None = None
-        # The same of rewards, as of one more feature.
+        # The same for rewards, as for one more feature.
         self.reward_sample = Sample.empty(1 if self.standardize else 0)
         self.reward_unit = Units.unknown(len(self.reward_sample.seen))
-        # What rewards are counted from; None until that is settled.
+        # The zero that rewards are counted from; None until it is fixed.
         self.zero: float | None = None if self.intercept else 0.0
-        # Warnings to be given when what is being done is done, and how many values were clipped.
+        # Warnings to give at the end of the current operation, and the number of clipped values.
         self.messages: list[str] = []
         self.n_clipped = 0
 
     @property
     def options(self) -> dict[str, Any]:
-        """The settings it was made with."""
+        """Settings of the constructor."""
         return {
             "intercept": self.intercept,
             "standardize": self.standardize,
@@ -108,45 +113,45 @@ class Features:
 
     @property
     def watches(self) -> bool:
-        """Whether anything follows from the observations' mean and covariance."""
+        """True if the mean and covariance of the observations are used."""
         return self.standardize or self.missing in ("predict", "mean")
 
     @property
     def n_columns(self) -> int:
-        """How many numbers the posterior is about."""
+        """Number of columns of a design."""
         return self.dim + self.intercept
 
     @property
     def is_ready(self) -> bool:
-        """Whether observations and rewards can be converted to the posterior's units."""
+        """True if observations and rewards can be converted to the posterior's units."""
         return self.zero is not None and (not self.standardize or self.units is not None)
 
     @property
     def offset(self) -> float:
-        """What is taken off every reward: 0 while that is not settled, and nothing learned."""
+        """Number subtracted from every reward; 0 while it is not fixed and nothing is learned."""
         return self.zero or 0.0
 
     @property
     def n_rewards(self) -> int:
-        """How many rewards were seen, where that is counted."""
+        """Number of rewards that were seen, where they are counted."""
         return int(self.reward_sample.seen.sum())
 
     @property
     def seen(self) -> float:
-        """How often the feature that was seen most was seen."""
+        """Number of times that the most frequent feature was seen."""
         return float(self.moments.pairs.diagonal().max()) if self.watches else 0.0
 
     def limited(self, rewards: Floats, before: int) -> Floats:
-        """Return rewards; of the first 32 those far from the others are moved to the limit.
+        """Return rewards with outliers among the first 32 rewards moved to the limit.
 
-        Later ones count as they are: a large reward that comes seldom may be what it is all about.
+        Later rewards are returned as they are: a large reward that is rare may be the signal.
 
         Parameters
         ----------
         rewards : ndarray of shape (n,)
-            Rewards in the order they came.
+            Rewards in the order of arrival.
         before : int
-            How many there were before them.
+            Number of rewards before them.
         """
         if self.clip is None or not self.reward_unit.scale.any() or before >= MIN_SEEN:
             return rewards
@@ -160,7 +165,7 @@ class Features:
         return limited
 
     def see_rewards(self, rewards: Floats) -> None:
-        """Add rewards; their unit follows from the last of them each time their number doubles."""
+        """Add rewards, and recompute their unit each time their number doubles."""
         if not self.standardize:
             return
         before = int(self.reward_sample.seen[0])
@@ -170,14 +175,14 @@ class Features:
             self.reward_unit = self.reward_sample.units(np.ones(1, dtype=bool))
 
     def fix_zero(self, rewards: list[float]) -> None:
-        """Count rewards from the median of the first that wait, if they are enough."""
+        """Count rewards from the median of the first pending ones, if there are enough."""
         if self.zero is None and len(rewards) >= REWARDS:
             self.zero = float(np.median(rewards[:REWARDS]))
 
     # -- observations -----------------------------------------------------------------------------
 
     def numbers(self, y: ArrayLike) -> Floats:
-        """Return y as a fresh array of usable numbers, and of NaN where that is allowed."""
+        """Return y as a fresh array of usable numbers, with NaN where that is allowed."""
         if self.missing is not None:
             return checks.with_missing("y", y)
         try:
@@ -190,9 +195,9 @@ class Features:
             raise
 
     def filled(self, rows: Floats) -> Floats:
-        """Return rows, (n, dim), with NaN replaced; nothing is added to what was seen.
+        """Return rows, (n, dim), with NaN replaced; the moments stay as they are.
 
-        An entry that was never seen cannot be predicted and stays NaN, and so do dropped rows.
+        An entry that was never seen cannot be predicted and stays NaN. Dropped rows keep their NaN.
         """
         if self.missing in (None, "drop") or not np.isnan(rows).any():
             return rows
@@ -205,7 +210,7 @@ class Features:
         return rows
 
     def see(self, rows: Floats) -> None:
-        """Add rows as they were observed, NaN and all, and settle the units that are due."""
+        """Add rows as they were observed, including NaN, and fix the units that are due."""
         if self.watches:
             self.moments.add(rows)
         if not self.standardize:
@@ -220,7 +225,7 @@ class Features:
 
     @property
     def is_steady(self) -> bool:
-        """Whether rows are converted in the same way until units are looked at again."""
+        """True if rows are converted in the same way until units are checked again."""
         if not self.is_ready or self.missing == "drop":
             return False
         if not self.standardize:
@@ -230,7 +235,7 @@ class Features:
     def see_rounds(self, rounds: Floats) -> Floats:
         """Add rounds one after another, (T, n, dim); return them with NaN replaced.
 
-        Each is filled in from the rounds before it, as `filled` and `see` do one by one.
+        Each is filled from the rounds before it, as `filled` and `see` do one by one.
         """
         rows = rounds.reshape(-1, self.dim)
         if self.standardize:
@@ -250,7 +255,7 @@ class Features:
         return self.filled(rows).reshape(rounds.shape)
 
     def better_units(self) -> Units | None:
-        """Return units by the last values; those that are not far apart from the old ones stay."""
+        """Return units from the latest sample; units that are not far from the old ones stay."""
         if self.units is None:
             return None
         latest = self.sample.units(self.units.known)
@@ -259,8 +264,8 @@ class Features:
     def design(self, rows: Floats) -> Floats:
         """Return rows, (..., dim), as the posterior sees them, (..., n_columns).
 
-        An entry that is missing still was never seen: the posterior sees 0 of it. Of a row that is
-        dropped it sees nothing at all.
+        An entry that is still missing was never seen, and becomes 0. A dropped row becomes 0 in
+        every column.
         """
         design = np.empty((*rows.shape[:-1], self.n_columns))
         features = design[..., 1:] if self.intercept else design
@@ -277,7 +282,7 @@ class Features:
         return design
 
     def _scale(self) -> Scale:
-        """Return what the units come down to, computed once for each."""
+        """Return the `Scale` of the units, computed once for each."""
         units = self.units or Units.unknown(self.dim)
         if self._scale_of is None or self._scale_of[0] is not units:
             limit = checks.LARGEST if self.clip is None else self.clip
@@ -285,7 +290,15 @@ class Features:
         return self._scale_of[1]
 
     def note_clipped(self, rows: Floats, names: tuple[str, ...] | None) -> None:
-        """Note the first value that `design` does not take as it is."""
+        """Record a message about the first value that `design` clips.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (..., dim)
+            The observations.
+        names : tuple of str or None
+            Names of the features, for the message.
+        """
         if self.units is None:
             return
         scale = self._scale()
@@ -296,7 +309,7 @@ class Features:
             self._note_far(name, rows[(*place, j)], self.units.middle[j], self.units.scale[j])
 
     def _note_far(self, name: str, value: float, middle: float, scale: float) -> None:
-        """Note a far value; of many, those whose number is a power of two."""
+        """Record a message about a clipped value; of many, about those at powers of two."""
         self.n_clipped += 1
         if self.n_clipped & (self.n_clipped - 1):
             return
@@ -310,7 +323,7 @@ class Features:
     # -- converting -------------------------------------------------------------------------------
 
     def from_units_of(self, other: Features) -> Floats:
-        """Return M with design = M other_design, for observations in the other's units."""
+        """Return M with design = M other_design, the conversion from the units of another."""
         own, theirs = self.units, other.units
         if own is None or theirs is None:
             return np.eye(self.n_columns)
@@ -324,7 +337,7 @@ class Features:
         return result
 
     def take_units_of(self, other: Features) -> None:
-        """Take over the units, and the rewards' zero, that are not settled here, but there."""
+        """Take units, and the zero of rewards, from another where they are not fixed here."""
         if self.zero is None:
             self.zero = other.zero
         if self.units is None or other.units is None:
@@ -333,7 +346,7 @@ class Features:
         self.units = other.units.replaced(self.units, self.units.known)
 
     def merge_rewards(self, other: Features) -> None:
-        """Add what another has seen of rewards."""
+        """Add the sample of rewards of another."""
         self.reward_sample.merge(other.reward_sample)
         if not self.reward_unit.known.any():
             self.reward_unit = other.reward_unit
@@ -345,9 +358,9 @@ class Features:
         return twin
 
     def steps(self) -> Floats:
-        """Return what one more of each feature adds to a design; the design of 0 comes first.
+        """Return the change of a design per unit of each feature, after the design of 0.
 
-        Without a constant there is no first row. A feature without a unit has a row of zeros.
+        Without a constant the design of 0 is left out. A feature without a unit has a row of zeros.
         """
         scale = np.ones(self.dim) if self.units is None else self.units.scale
         steps = np.divide(1.0, scale, out=np.zeros(self.dim), where=scale > 0.0)

@@ -1,4 +1,4 @@
-"""`Moments`: mean and covariance of observations with gaps, as sums."""
+"""`Moments`: mean and covariance of observations with missing entries, as sums."""
 
 from __future__ import annotations
 
@@ -12,58 +12,74 @@ from keyhole.errors import InvalidValue
 
 
 class Moments(NamedTuple):
-    """Sums over all observations so far, for each pair of entries over those that have both.
+    """Sums over all observations so far; for each pair of entries, over the rows that have both.
 
-    They add up: the order does not matter, and those of two places are merged by adding.
+    The sums are additive: the order of rows does not matter, and two sets of sums are merged by
+    adding them.
 
+    Examples
+    --------
     >>> moments = Moments.empty(2)
     >>> moments.add(np.array([[1.0, 10.0], [3.0, 30.0], [2.0, np.nan]]))
     >>> moments.mean.tolist()
     [2.0, 20.0]
     """
 
-    pairs: Floats  # (d, d)  how many rows have both entries
+    pairs: Floats  # (d, d)  number of rows that have both entries
     total: Floats  # (d, d)  of these rows, the sum of the first entry, from its origin
-    product: Floats  # (d, d)  and of both entries' products, from their origins
+    product: Floats  # (d, d)  and the sum of both entries' products, from their origins
     origin: Floats  # (d,)  the first value seen of each entry
 
     @classmethod
     def empty(cls, dim: int) -> Moments:
-        """Nothing was seen yet."""
+        """Return the sums of no observations."""
         pairs, total, product = np.zeros((3, dim, dim))
         return cls(pairs, total, product, np.zeros(dim))
 
     @property
     def mean(self) -> Floats:
-        """Of each entry where it was seen; 0 where it never was."""
+        """Mean of each entry over the rows that have it; 0 if none has."""
         return self.origin + np.diag(self.total) / np.maximum(self.seen, 1.0)
 
     @property
     def covariance(self) -> Floats:
-        """Of each pair of entries over the rows that have both; 0 before there are two."""
+        """Covariance of each pair of entries over the rows that have both; 0 if fewer than two."""
         n = np.maximum(self.pairs, 1.0)
         spread: Floats = (self.product - self.total * self.total.T / n) / n
         return np.where(self.pairs < 2.0, 0.0, spread)
 
     @property
     def seen(self) -> Floats:
-        """How often each entry was seen."""
+        """Number of times that each entry was seen."""
         return np.diag(self.pairs)
 
     def add(self, rows: Floats) -> None:
-        """Add rows, (n, d), NaN where an entry is not seen."""
+        """Add rows, (n, d), with NaN where an entry is missing."""
         kernels.add_rows(*self, rows)
 
     def fill(self, rows: Floats) -> None:
-        """Put predictions from what each row has in place of its NaN; nothing is added."""
+        """Replace NaN by predictions from the other entries of the row; nothing is added."""
         kernels.fill_rows(*self, rows)
 
     def fill_rounds(self, rounds: Floats) -> None:
-        """Fill (T, n, d) round by round, each from the rounds before it, which are added."""
+        """Fill (T, n, d) round by round, each from the rounds before it, and add every round."""
         kernels.fill_rounds(*self, rounds)
 
     def merge(self, other: Moments, base: Moments) -> None:
-        """Add what another has seen since `base`, which both have."""
+        """Add the observations that another has seen since `base`, which both contain.
+
+        Parameters
+        ----------
+        other : Moments
+            The sums to add.
+        base : Moments
+            The sums that both started from.
+
+        Raises
+        ------
+        InvalidValue
+            If one of the two has seen less than `base`.
+        """
         if (other.pairs < base.pairs).any() or (self.pairs < base.pairs).any():
             raise InvalidValue("both must have seen all that their base has")
         new = (self.seen == 0.0) & (other.seen > 0.0)
@@ -73,7 +89,7 @@ class Moments(NamedTuple):
             mine += their - shared
 
     def _from(self, origin: Floats) -> Moments:
-        """The same sums, counted from another origin."""
+        """Return the same sums, counted from another origin."""
         shift = (self.origin - origin)[:, None]
         product = (
             self.product
@@ -84,5 +100,5 @@ class Moments(NamedTuple):
         return Moments(self.pairs, self.total + shift * self.pairs, product, origin)
 
     def copy(self) -> Moments:
-        """An independent copy."""
+        """Return an independent copy."""
         return Moments(*(array.copy() for array in self))

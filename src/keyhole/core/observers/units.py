@@ -1,4 +1,4 @@
-"""Units of features: from quartiles of a sample, so that a single value cannot spoil them."""
+"""Units of features, from quartiles of a sample, so that a single value cannot distort them."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from keyhole.core.kernels import Floats, Ints
 
 # A feature has a unit once it was seen this many times: its scale is then known to about a fifth.
 MIN_SEEN = 32
-# As many values of each feature are kept, and units are computed from them.
+# This many values of each feature are kept, and units are computed from them.
 SAMPLE = 64
-# The interquartile range of a normal feature is as many of its standard deviations.
+# The interquartile range of a normal feature, in standard deviations.
 NORMAL_RANGE = 1.349
-# A feature that varies by less than this share of its size does not vary, but for rounding.
+# A feature that varies by less than this share of its size is constant up to rounding.
 NEGLIGIBLE = 1e-12
-# A unit below this is none: numbers up to `checks.LARGEST` in it would overflow.
+# A smaller unit counts as unknown: numbers up to `checks.LARGEST` would overflow in it.
 SMALLEST = 1e-50
 # Units are replaced where those of a later sample differ by more than this factor.
 FACTOR = 3.0
 
 
 class Units(NamedTuple):
-    """The middle of each feature and the length of its unit, which is 0 while it is not known."""
+    """Middle of each feature and length of its unit, which is 0 while it is not known."""
 
     middle: Floats  # (d,)
     scale: Floats  # (d,)
 
     @classmethod
     def unknown(cls, dim: int) -> Units:
-        """Return units of which none is known."""
+        """Return units that are all unknown."""
         return cls(np.zeros(dim), np.zeros(dim))
 
     @property
     def known(self) -> Any:
-        """Which features have a unit."""
+        """Mask of the features that have a unit."""
         return self.scale > 0.0
 
     def scale_for(self, *, centred: bool, limit: float) -> Scale:
-        """Return what converts features to these units.
+        """Return the `Scale` that converts features to these units.
 
         Parameters
         ----------
@@ -58,10 +58,10 @@ class Units(NamedTuple):
         )
 
     def due(self, seen: Floats) -> Any:
-        """Return which features get a unit now, by how often they were seen.
+        """Return a mask of the features that get a unit now, by how often they were seen.
 
-        With the first of them all that were seen half as often get theirs, so that rewards that
-        waited for it are not learned without them.
+        Together with the first unit, all features that were seen half as often get theirs, so that
+        rewards that were pending until then are not learned without these features.
         """
         enough = seen >= MIN_SEEN
         if enough.any() and not self.known.any():
@@ -69,11 +69,19 @@ class Units(NamedTuple):
         return enough & ~self.known
 
     def replaced(self, other: Units, where: Any) -> Units:
-        """Return these units, but another's of some features."""
+        """Return these units, with the units of another for some features.
+
+        Parameters
+        ----------
+        other : Units
+            The replacements.
+        where : ndarray of bool of shape (d,)
+            Mask of the features whose units are replaced.
+        """
         return Units(*(np.where(where, new, old) for new, old in zip(other, self, strict=True)))
 
     def differ(self, other: Units) -> Any:
-        """Return which features have units here and there that are far apart."""
+        """Return a mask of the features whose units here and in `other` are far apart."""
         both = self.known & other.known
         ratio = np.divide(other.scale, self.scale, out=np.ones(len(self.scale)), where=both)
         moved = np.abs(other.middle - self.middle) > FACTOR * np.maximum(self.scale, other.scale)
@@ -81,16 +89,24 @@ class Units(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Units as they are used: values are kept from `low` to `high`, then shifted and stretched."""
+    """Conversion to units: values are clipped to `low` and `high`, then shifted and scaled."""
 
     low: Floats
     high: Floats
     origin: Floats
-    inverse: Floats  # 0 of a feature without a unit, of which the posterior then sees nothing
+    inverse: Floats  # 0 for a feature without a unit, which the posterior then does not see
     is_complete: bool  # whether every feature has a unit
 
     def apply(self, rows: Floats, *, out: Floats) -> None:
-        """Write rows, (..., d), in these units into `out`; NaN stays NaN."""
+        """Write rows in these units into `out`; NaN stays NaN.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (..., d)
+            Rows in the original units.
+        out : ndarray of shape (..., d)
+            Array for the result.
+        """
         np.maximum(rows, self.low, out=out)
         np.minimum(out, self.high, out=out)
         np.subtract(out, self.origin, out=out)
@@ -98,35 +114,35 @@ class Scale(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Values of each feature, spread evenly over all that was seen of it."""
+    """Sample of the values of each feature, spread evenly over all of them."""
 
     values: Floats  # (SAMPLE, d)
-    seen: Ints  # (d,)  how many there were
+    seen: Ints  # (d,)  number of values so far
     stride: Ints  # (d,)  every stride-th value is kept
 
     @classmethod
     def empty(cls, dim: int) -> Sample:
-        """Return a sample of nothing."""
+        """Return a sample without values."""
         shape = (SAMPLE, dim)
         return cls(np.zeros(shape), np.zeros(dim, dtype=np.int64), np.ones(dim, dtype=np.int64))
 
     def add(self, rows: Floats) -> None:
-        """Add rows, (n, d), NaN where an entry is not seen."""
+        """Add rows, (n, d), with NaN where an entry is missing."""
         kernels.sample_rows(*self, rows)
 
     def kept(self, j: int) -> Floats:
-        """Return the values of a feature that are kept, the oldest first."""
+        """Return the sampled values of a feature, the oldest first."""
         return self.values[: -(-self.seen[j] // self.stride[j]), j]
 
     def units(self, wanted: Any) -> Units:
-        """Return the units of the wanted features by their sample; of the others none."""
+        """Return the units of the wanted features from their sample; the others are unknown."""
         units = Units.unknown(len(self.seen))
         for j in np.flatnonzero(wanted & self.values.any(axis=0)).tolist():
             units.middle[j], units.scale[j] = robust_unit(self.kept(j))
         return units
 
     def merge(self, other: Sample) -> None:
-        """Add the other's values of each feature, each standing for as many as it does there."""
+        """Add the sample of another; each value stands for as many values as it does there."""
         for j in range(len(self.seen)):
             stride = int(max(self.stride[j], other.stride[j]))
             both = [one.kept(j)[:: stride // int(one.stride[j])] for one in (self, other)]
@@ -142,11 +158,13 @@ class Sample(NamedTuple):
 
 
 def robust_unit(values: Floats) -> tuple[float, float]:
-    """Return the median and a unit by the interquartile range; a unit of 0 if there is none.
+    """Return the median and a unit from the interquartile range; a unit of 0 if there is none.
 
-    Where half of the values are equal, as those of an indicator are, the unit is the median
-    distance of the others from them. A feature that never varied has its size for a unit.
+    Where half of the values are equal, as in an indicator, the unit is the median distance of the
+    other values from them. The unit of a constant feature is its absolute value.
 
+    Examples
+    --------
     >>> robust_unit(np.array([0.0, 1.0, 2.0, 3.0, 1e9]))
     (2.0, 1.4825796886582654)
     >>> robust_unit(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 5.0]))

@@ -1,4 +1,4 @@
-"""Policies: how an arm is chosen, as frozen recipes. What was learned lives elsewhere."""
+"""Policies: frozen recipes for the choice of an arm. Learned state is kept elsewhere."""
 
 from keyhole.core.policies.epsilon_greedy import EpsilonGreedy
 from keyhole.core.policies.greedy import Greedy
@@ -9,8 +9,8 @@ from keyhole.core.policies.policy import Policy, Sharing
 from keyhole.core.policies.thompson_sampling import ThompsonSampling
 from keyhole.core.policies.uniform import Uniform
 
-# Every policy by the name that commands and files know it by: the command line, its help, storage,
-# the tests and the reference read this.
+# Every policy by its name in commands and files: the command line, its help, storage, the tests and
+# the reference read this.
 POLICIES: dict[str, type[Policy]] = {
     "thompson": ThompsonSampling,
     "greedy": Greedy,

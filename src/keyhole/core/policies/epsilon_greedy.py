@@ -1,4 +1,4 @@
-"""Greedy with a coin before it."""
+"""Epsilon-greedy: uniform choices with a fixed probability, greedy ones otherwise."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,17 @@ from keyhole.core.policies.policy import Policy
 
 @dataclass(frozen=True, repr=False)
 class EpsilonGreedy(Policy):
-    """With probability epsilon any arm, each alike; otherwise as `Greedy` chooses."""
+    """Choose uniformly with probability epsilon, and as `Greedy` does otherwise.
+
+    Parameters
+    ----------
+    epsilon : float, default 0.1
+        Probability of a uniform choice.
+    sharing : {"per-arm", "shared"}, default "per-arm"
+        As in `Policy`.
+    prior_precision : float, default 1.0
+        As in `Policy`.
+    """
 
     epsilon: float = field(default=0.1, kw_only=False)
 

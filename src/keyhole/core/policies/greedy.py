@@ -8,7 +8,15 @@ from keyhole.core.policies.policy import Policy
 
 @dataclass(frozen=True, repr=False)
 class Greedy(Policy):
-    """Choose the arm whose posterior mean promises most; ties are broken at random."""
+    """Choose the arm with the largest posterior mean reward; break ties at random.
+
+    Parameters
+    ----------
+    sharing : {"per-arm", "shared"}, default "per-arm"
+        As in `Policy`.
+    prior_precision : float, default 1.0
+        As in `Policy`.
+    """
 
     @property
     def rule(self) -> Rule:

@@ -1,4 +1,4 @@
-"""Greedy while the data allow it, and Thompson sampling while they do not."""
+"""Greedy choices while the data are diverse, and Thompson sampling while they are not."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
@@ -11,16 +11,31 @@ from keyhole.core.policies.thompson_sampling import ThompsonSampling
 
 @dataclass(frozen=True, repr=False)
 class GreedyFirst(Policy):
-    """Choose greedily as long as the data are diverse, and by Thompson sampling when they are not.
+    """Choose greedily while the data are diverse, and by Thompson sampling while they are not.
 
-    Diverse means: the smallest eigenvalue of every parameter's sum of y y' is at least
-    lambda_0 / 4 times the number of all rewards so far; or that number is below `patience`, by
-    default four times the parameters times the dimension: before, no data can be. Then
-    observations explore by themselves (Bastani, Bayati and Khosravi). An arm that is seldom best
-    is seldom pulled, so that lambda_0 has to be smaller the more arms there are. Their algorithm
-    never goes back to greedy choices; here the state is asked before each choice, so that what a
-    bandit does follows from what it has learned alone. v: as in `ThompsonSampling`.
+    Data are diverse if the smallest eigenvalue of every parameter's sum of y y' is at least
+    lambda_0 / 4 times the number of all rewards so far, or if that number is below `patience`.
+    Observations then explore by themselves (Bastani, Bayati and Khosravi). Their algorithm never
+    returns to greedy choices. Here the condition is evaluated before each choice, so that a choice
+    depends on the learned state alone.
 
+    Parameters
+    ----------
+    lambda_0 : float, default 0.1
+        Required diversity. An arm that is seldom best is seldom pulled, so lambda_0 has to be
+        smaller the more arms there are.
+    v : float, "learned" or "oracle", default "learned"
+        As in `ThompsonSampling`.
+    patience : int, optional
+        Number of rewards before which data count as diverse. By default four times the number of
+        parameters times the dimension: no data can be diverse before.
+    sharing : {"per-arm", "shared"}, default "per-arm"
+        As in `Policy`.
+    prior_precision : float, default 1.0
+        As in `Policy`.
+
+    Examples
+    --------
     >>> import keyhole as kh
     >>> kh.GreedyFirst(lambda_0=0.1, v=1.0)
     GreedyFirst(lambda_0=0.1, v=1.0)
@@ -43,7 +58,7 @@ class GreedyFirst(Policy):
         return ThompsonSampling(v=self.v)
 
     def resolve(self, noise_scale: float) -> Self:
-        """With v="oracle", the policy with this v."""
+        """Return the policy with this v in place of v="oracle"."""
         return replace(self, v=self._explorer.resolve(noise_scale).v)
 
     @property

@@ -9,7 +9,17 @@ from keyhole.core.policies.policy import Policy
 
 @dataclass(frozen=True, repr=False)
 class LinUCB(Policy):
-    """Choose the arm with the largest mean + alpha width."""
+    """Choose the arm with the largest mean + alpha width.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Multiple of the width.
+    sharing : {"per-arm", "shared"}, default "per-arm"
+        As in `Policy`.
+    prior_precision : float, default 1.0
+        As in `Policy`.
+    """
 
     alpha: float = field(default=1.0, kw_only=False)
 

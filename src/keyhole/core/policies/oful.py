@@ -1,4 +1,4 @@
-"""OFUL: optimism of exactly the size that the theory asks for (lem:subg)."""
+"""OFUL: optimism of exactly the size that the theory requires (lem:subg)."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -14,12 +14,26 @@ from keyhole.errors import InvalidValue, shown
 class OFUL(Policy):
     """Choose the arm with the largest mean + radius_i width, radius_i that of its own ellipsoid.
 
-    radius_i = r sqrt(d log(trace B_i / (d prior)) + 2 log(1 / delta)) + sqrt(prior) c_eta: the
-    radius of lem:subg, with what was seen of an arm in place of a bound on what can be. r: the
-    standard deviation of a reward given its observation, or "oracle", for simulations, that of the
-    world that the policy plays in. c_eta: how long a parameter may be. delta: how likely an
-    ellipsoid may miss its parameter, ever.
+    radius_i = r sqrt(d log(trace B_i / (d prior)) + 2 log(1 / delta)) + sqrt(prior) c_eta. This is
+    the radius of lem:subg, with the observations of the arm in place of a bound on all possible
+    observations.
 
+    Parameters
+    ----------
+    r : float or "oracle", default 1.0
+        Standard deviation of a reward given its observation. "oracle", for simulations, takes that
+        of the world that the policy plays in.
+    c_eta : float, default 1.0
+        Bound on the norm of a parameter.
+    delta : float, default 0.05
+        Allowed probability that an ellipsoid ever misses its parameter.
+    sharing : {"per-arm", "shared"}, default "per-arm"
+        As in `Policy`.
+    prior_precision : float, default 1.0
+        As in `Policy`.
+
+    Examples
+    --------
     >>> import keyhole as kh
     >>> kh.OFUL(r=0.5, delta=0.1)
     OFUL(r=0.5, delta=0.1)
@@ -39,7 +53,7 @@ class OFUL(Policy):
         self._set_field("delta", checks.number("delta", self.delta, above=0.0, most=1.0))
 
     def resolve(self, noise_scale: float) -> Self:
-        """With r="oracle", the policy with this r."""
+        """Return the policy with this r in place of r="oracle"."""
         return replace(self, r=noise_scale) if self.r == "oracle" else self
 
     @property

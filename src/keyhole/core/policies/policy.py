@@ -1,4 +1,4 @@
-"""What every policy is: a frozen recipe that comes down to a few numbers."""
+"""`Policy`: the base class of policies, frozen recipes that reduce to a `Rule`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
@@ -13,17 +13,22 @@ Sharing: TypeAlias = Literal["per-arm", "shared"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Policy(ABC):
-    """How to score arms: score_i = mean_i + width_i (optimism + dispersion z_i).
+    """Base class of policies: score_i = mean_i + width_i (optimism + dispersion z_i).
 
-    sharing: "per-arm" learns a parameter for each arm (Algorithm 1), "shared" one for all
-    (Algorithm 2; every arm still draws its own sample). prior_precision: the precision of each
-    parameter's coordinates before any data; the paper's is 1.
+    A policy of your own is a subclass with a `rule`, which must depend on the policy's settings
+    alone. The rule is evaluated when a bandit or a simulation starts, not before each choice: a
+    rule that counts rounds, draws random numbers or reads changing state would be frozen at that
+    evaluation. Such a rule is refused where it is detected: when two consecutive evaluations
+    differ, and in `simulate` when the rule at the start or the end of any replication differs from
+    the rule at the start of the simulation.
 
-    A policy of your own is a subclass with a `rule`, which must follow from the policy's settings
-    alone. It is evaluated when a bandit or a simulation starts, not before each choice: a rule
-    that counts rounds, draws random numbers or reads what changes would be frozen as it was then.
-    It is refused where it is seen: when two evaluations in a row differ, and in `simulate` when it
-    differs at the start or the end of any replication from what it was when the simulation began.
+    Parameters
+    ----------
+    sharing : {"per-arm", "shared"}, default "per-arm"
+        "per-arm" learns a parameter for each arm (Algorithm 1), "shared" one for all (Algorithm 2;
+        every arm still draws its own sample).
+    prior_precision : float, default 1.0
+        Precision of each parameter's coordinates before any data; the paper's is 1.
     """
 
     sharing: Sharing = "per-arm"
@@ -45,7 +50,7 @@ class Policy(ABC):
         Parameters
         ----------
         before : Rule, optional
-            What this method returned earlier: the rule must still be the same.
+            An earlier result of this method: the rule must still be the same.
 
         Returns
         -------
@@ -55,9 +60,8 @@ class Policy(ABC):
         Raises
         ------
         InvalidValue
-            If it is no `Rule`, has a number that a rule cannot have, or depends on state: two
-            evaluations differ, or the rule is not what it was before.
-
+            If it is not a `Rule`, has a number that a rule cannot have, or depends on state: two
+            evaluations differ, or the rule differs from `before`.
         """
         first, again = self._evaluated(), self._evaluated()
         for other in (again, before):
@@ -74,11 +78,11 @@ class Policy(ABC):
         return rule.plain()
 
     def resolve(self, noise_scale: float) -> Self:  # noqa: ARG002
-        """Return the policy for a world of this noise scale, which an "oracle" setting takes."""
+        """Return the policy with this noise scale in place of an "oracle" setting."""
         return self
 
     def __repr__(self) -> str:
-        """The class with its own setting, and of the others those that are not the default."""
+        """Return the class with its own setting, and other settings that are not the default."""
         told = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in fields(self)
@@ -87,5 +91,5 @@ class Policy(ABC):
         return f"{type(self).__name__}({', '.join(told)})"
 
     def _set_field(self, name: str, value: float) -> None:
-        """Put a checked number, now a plain float, into a frozen field."""
+        """Set a frozen field to a checked number, now a plain float."""
         object.__setattr__(self, name, value)

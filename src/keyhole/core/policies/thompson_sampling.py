@@ -11,13 +11,22 @@ from keyhole.errors import InvalidValue, shown
 
 @dataclass(frozen=True, repr=False)
 class ThompsonSampling(Policy):
-    """Choose the arm whose sampled parameter promises most (eq:sample).
+    """Choose the arm with the largest reward under a sampled parameter (eq:sample).
 
-    v is the standard deviation of a reward given its observation, the paper's posterior
-    dispersion: the theory asks for at least R. "learned" estimates it for each parameter from the
-    rewards, starting from their mean square. "oracle", for simulations, takes the
-    `noise_scale` of the world that the policy plays in, which is R in a normal one.
+    Parameters
+    ----------
+    v : float, "learned" or "oracle", default "learned"
+        Standard deviation of a reward given its observation, the paper's posterior dispersion: the
+        theory requires at least R. "learned" estimates it for each parameter from the rewards,
+        starting from their mean square. "oracle", for simulations, takes the `noise_scale` of the
+        world that the policy plays in, which is R in a normal world.
+    sharing : {"per-arm", "shared"}, default "per-arm"
+        As in `Policy`.
+    prior_precision : float, default 1.0
+        As in `Policy`.
 
+    Examples
+    --------
     >>> import keyhole as kh
     >>> kh.ThompsonSampling(v=0.5, sharing="shared")
     ThompsonSampling(sharing='shared', v=0.5)
@@ -33,7 +42,7 @@ class ThompsonSampling(Policy):
             raise InvalidValue(f"v must be a number, 'learned' or 'oracle', got {shown(self.v)}")
 
     def resolve(self, noise_scale: float) -> Self:
-        """With v="oracle", the policy with this v."""
+        """Return the policy with this v in place of v="oracle"."""
         return replace(self, v=noise_scale) if self.v == "oracle" else self
 
     @property

@@ -1,4 +1,4 @@
-"""Every arm alike, whatever is known."""
+"""Uniform choices, whatever was learned."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,15 @@ from keyhole.core.policies.policy import Policy
 
 @dataclass(frozen=True, repr=False)
 class Uniform(Policy):
-    """Choose any arm, each with the same probability; it still learns."""
+    """Choose every arm with the same probability; the posterior still learns.
+
+    Parameters
+    ----------
+    sharing : {"per-arm", "shared"}, default "per-arm"
+        As in `Policy`.
+    prior_precision : float, default 1.0
+        As in `Policy`.
+    """
 
     @property
     def rule(self) -> Rule:

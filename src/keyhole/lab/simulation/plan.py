@@ -22,7 +22,7 @@ from keyhole.core import (
     seed_sequence,
 )
 from keyhole.errors import InvalidValue, shown
-from keyhole.lab.worlds import MEMBERS, World
+from keyhole.lab.worlds import MEMBERS, World, identity
 
 # Numbers that no machine has the memory for are typing errors.
 MAX_SIZE = 10**9
@@ -182,11 +182,9 @@ def _plain(value: object) -> Any:
 
 
 def _learner_record(learner: Learner | AnyLearner, rule: Rule | None) -> dict[str, Any]:
-    """Return what tells a learner from others; of one's own, its settings as they are shown."""
+    """Return what tells a learner from others."""
     if not isinstance(learner, Learner):
-        kind = type(learner)
-        settings = vars(learner) if kind.__repr__ is object.__repr__ else repr(learner)
-        return {"name": f"{kind.__module__}.{kind.__qualname__}", "settings": settings}
+        return identity(learner)
     policy = learner.policy
     record = {"name": type(policy).__name__, "settings": asdict(policy), "rule": rule}
     return record if learner.is_plain else {**record, "options": learner.options}

@@ -6,7 +6,8 @@ from keyhole.lab.worlds.missing import MissingWorld, RandomMissingWorld
 from keyhole.lab.worlds.products import product
 from keyhole.lab.worlds.random_dataset import RandomDatasetWorld, Rewards
 from keyhole.lab.worlds.random_linear import RandomLinearWorld
-from keyhole.lab.worlds.rounds import MEMBERS, Rounds, World, digest
+from keyhole.lab.worlds.identity import digest, identity
+from keyhole.lab.worlds.rounds import MEMBERS, Rounds, World
 
 __all__ = [
     "MEMBERS",
@@ -20,5 +21,6 @@ __all__ = [
     "Rounds",
     "World",
     "digest",
+    "identity",
     "product",
 ]

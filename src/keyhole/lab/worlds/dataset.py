@@ -15,7 +15,8 @@ from keyhole.errors import InvalidValue
 from keyhole.lab.tables import Dataset
 from keyhole.lab.worlds.covariance import frozen, whitening
 from keyhole.lab.worlds.products import product
-from keyhole.lab.worlds.rounds import Rounds, World, digest
+from keyhole.lab.worlds.identity import digest
+from keyhole.lab.worlds.rounds import Rounds, World
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -28,7 +28,8 @@ from keyhole.lab.worlds import drawing
 from keyhole.lab.worlds.correlated import largest_of
 from keyhole.lab.worlds.covariance import covariance, frozen, root, whitening
 from keyhole.lab.worlds.distributions import Name, draw_of, is_subgaussian
-from keyhole.lab.worlds.rounds import Rounds, World, digest
+from keyhole.lab.worlds.identity import digest
+from keyhole.lab.worlds.rounds import Rounds, World
 
 # How many rounds an estimate is made from where no closed form is known.
 TRIALS = 100_000

@@ -1,6 +1,5 @@
 """A block of rounds, and the world that hands them out."""
 
-import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from keyhole import checks
 from keyhole.core import Floats, Ints, Seed, Streams, streams
+from keyhole.lab.worlds.identity import digest, identity
 
 
 @dataclass(frozen=True)
@@ -121,20 +121,18 @@ class World(ABC):
 
     def describe(self) -> dict[str, Any]:
         """What a result's attributes say of the world it comes from, and what tells it apart."""
-        return {
+        described = {
             "kind": type(self).__name__,
             "n_arms": self.n_arms,
             "dim": self.dim,
             "noise_scale": float(self.noise_scale),
             "eta_sha256": digest(self.eta),
         }
+        if type(self).__module__.startswith("keyhole."):
+            return described
+        return {**described, "identity": identity(self)}
 
 
 # Written as properties for those who read and check types; an attribute could not replace those.
 for _name in MEMBERS:
     setattr(World, _name, Member(_name, getattr(World, _name).__doc__))
-
-
-def digest(*arrays: NDArray[Any]) -> str:
-    """What tells these arrays from others."""
-    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()

@@ -1,0 +1,58 @@
+"""What tells one's own worlds and learners apart: their class, its code, and their settings."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def digest(*arrays: NDArray[Any]) -> str:
+    """Return a SHA-256 of the arrays."""
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
+
+
+def identity(thing: object) -> dict[str, Any]:
+    """Return the class of an object of one's own, a digest of its code, and its settings.
+
+    Two simulations with the same folder of results must not differ in any of them. Code that the
+    class calls is not looked at.
+    """
+    kind = type(thing)
+    try:
+        code = hashlib.sha256(inspect.getsource(kind).encode()).hexdigest()
+    except (OSError, TypeError):  # typed in at a prompt
+        code = ""
+    return {
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "code": code,
+        "settings": {name: setting(value) for name, value in sorted(_settings(thing).items())},
+    }
+
+
+def setting(value: object) -> Any:
+    """Return a setting as JSON can hold it: arrays by a digest, objects by what they hold."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return {"shape": list(value.shape), "sha256": digest(value)}
+    if isinstance(value, dict):
+        return {str(key): setting(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [setting(inner) for inner in value]
+    if type(value).__repr__ is object.__repr__:
+        return {"class": type(value).__qualname__, "settings": setting(_settings(value))}
+    return repr(value)
+
+
+def _settings(thing: object) -> dict[str, Any]:
+    """Return the attributes of an object, those of its class that are data among them."""
+    of_class = {
+        name: value
+        for kind in reversed(type(thing).__mro__[:-1])
+        if not kind.__module__.startswith(("keyhole.", "abc", "typing"))
+        for name, value in vars(kind).items()
+        if not name.startswith("_") and not callable(value) and not hasattr(value, "__get__")
+    }
+    return {**of_class, **getattr(thing, "__dict__", {})}
