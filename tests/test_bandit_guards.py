@@ -145,7 +145,7 @@ def test_the_fingerprint_sees_changes() -> None:
     ("settings", "message"),
     [
         ({"learner": "thompson"}, "policy"),
-        ({"learner": kh.ThompsonSampling}, "policy"),
+        ({"learner": kh.ThompsonSampling}, "not a class"),
         ({"arms": []}, "at least one arm"),
         ({"arms": 0}, "arms"),
         ({"arms": -1}, "arms"),

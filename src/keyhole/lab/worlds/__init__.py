@@ -1,12 +1,12 @@
 """Worlds: sources of rounds, for simulation."""
 
 from keyhole.lab.worlds.dataset import DatasetWorld
+from keyhole.lab.worlds.identity import digest, identity
 from keyhole.lab.worlds.linear import LinearWorld
 from keyhole.lab.worlds.missing import MissingWorld, RandomMissingWorld
 from keyhole.lab.worlds.products import product
 from keyhole.lab.worlds.random_dataset import RandomDatasetWorld, Rewards
 from keyhole.lab.worlds.random_linear import RandomLinearWorld
-from keyhole.lab.worlds.identity import digest, identity
 from keyhole.lab.worlds.rounds import MEMBERS, Rounds, World
 
 __all__ = [

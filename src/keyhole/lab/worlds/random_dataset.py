@@ -15,7 +15,6 @@ from keyhole.lab.tables import Dataset
 from keyhole.lab.worlds.covariance import frozen
 from keyhole.lab.worlds.dataset import DatasetWorld, check_table, described
 from keyhole.lab.worlds.identity import digest
-from keyhole.lab.worlds.rounds import 
 
 Rewards = Literal["logistic", "linear"]
 Sensing = Literal["bernoulli", "coordinates"]

@@ -4,9 +4,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from keyhole import checks
 from keyhole.core import Floats, Ints, Seed, Streams, streams
 from keyhole.lab.worlds.identity import digest, identity
