@@ -1,7 +1,7 @@
-"""Data set in, matplotlib figure out.
+"""Matplotlib figures of simulation results.
 
-A policy keeps its colour from figure to figure: it goes by the name, not by the place among the
-policies of one figure.
+Each function takes a data set and returns a figure. The colour of a policy depends on its name, not
+on its position among the policies of a figure, so it stays the same from figure to figure.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from matplotlib.figure import Figure
 from keyhole.errors import InvalidValue, shown
 from keyhole.lab.summary import over_log_squared, summarize, times_root
 
-# Labels of axes, wherever these quantities are drawn.
+# Axis labels, shared by all figures of these quantities.
 NORMALIZED = r"regret $/\ (\log t)^2$"
 ERROR = r"$\sqrt{t}\ \|\hat\eta_i - \eta_i\|$"
 
-# Okabe and Ito's colours, told apart with any kind of colour vision; the yellow is left out, which
-# is too faint for a line on white.
+# Okabe and Ito's colours, distinguishable with any kind of colour vision. Their yellow is left out:
+# it is too faint for a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-# When the colours come round again, so does the next kind of line; dashes are the worst case's.
+# Once all colours are used, the next line style begins. Dashes are reserved for the worst case.
 LINES: tuple[Any, ...] = ("-", ":", "-.", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3)))
 
 
-# The colours of policies by the first of these words that is in the name; see `colour`.
+# The first of these words in a policy's name selects its colour; see `colour`.
 WORDS = ("thompson", "linucb", "epsilon", "oful", "first", "greedy", "uniform", "random", "oracle")
 PLACES = (0, 2, 4, 5, 3, 1, 6, 6, 1)
 
 
 def regret(runs: xr.Dataset, *, axes: Axes | None = None) -> Figure:
-    """Draw the cumulative regret of each policy: mean with a 95% band, and dashed the worst case.
+    """Draw the cumulative regret of each policy: mean with a 95% band, worst case dashed.
 
     Parameters
     ----------
     runs : Dataset
-        What `simulate` returned.
+        The result of `simulate`.
     axes : Axes, optional
-        Axes to draw into, without a legend. By default a new figure with one.
+        Axes to draw into, without a legend. By default a new figure with a legend.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def regret(runs: xr.Dataset, *, axes: Axes | None = None) -> Figure:
     Raises
     ------
     InvalidValue
-        For runs without the variable `regret`, or axes that are none.
+        If `runs` lacks the variable `regret`, or `axes` is neither Axes nor None.
     """
     return curves(_variable(runs, "regret"), "regret", axes=axes)
 
@@ -61,7 +61,22 @@ def regret(runs: xr.Dataset, *, axes: Axes | None = None) -> Figure:
 def normalized_regret(runs: xr.Dataset, *, axes: Axes | None = None) -> Figure:
     """Draw regret over (log t)^2 of each policy, from round 10 on: mean, band and worst case.
 
-    Parameters, result and errors are those of `regret`.
+    Parameters
+    ----------
+    runs : Dataset
+        The result of `simulate`.
+    axes : Axes, optional
+        Axes to draw into, without a legend. By default a new figure with a legend.
+
+    Returns
+    -------
+    Figure
+        The figure of the axes.
+
+    Raises
+    ------
+    InvalidValue
+        If `runs` lacks the variable `regret`, or `axes` is neither Axes nor None.
     """
     shown = drop_burn_in(over_log_squared(_variable(runs, "regret")))
     return curves(shown, NORMALIZED, axes=axes)
@@ -75,11 +90,11 @@ def estimation_error(
     Parameters
     ----------
     runs : Dataset
-        What `simulate` returned.
+        The result of `simulate`.
     policy : str, optional
         The name of the policy. By default the first.
     axes : Axes, optional
-        Axes to draw into, without a legend. By default a new figure with one.
+        Axes to draw into, without a legend. By default a new figure with a legend.
 
     Returns
     -------
@@ -89,7 +104,7 @@ def estimation_error(
     Raises
     ------
     InvalidValue
-        For runs without the variable `error`, a policy that is not in them, or axes that are none.
+        If `runs` lacks the variable `error` or the policy, or `axes` is neither Axes nor None.
     """
     chosen, title = _policy(_variable(runs, "error"), policy)
     return curves(times_root(chosen), ERROR, by="arm", title=title, axes=axes)
@@ -98,7 +113,24 @@ def estimation_error(
 def pulls(runs: xr.Dataset, *, policy: str | None = None, axes: Axes | None = None) -> Figure:
     """Draw the share of rounds so far in which each arm was pulled, from round 10 on.
 
-    Parameters, result and errors are those of `estimation_error`, for the variable `pulls`.
+    Parameters
+    ----------
+    runs : Dataset
+        The result of `simulate`.
+    policy : str, optional
+        The name of the policy. By default the first.
+    axes : Axes, optional
+        Axes to draw into, without a legend. By default a new figure with a legend.
+
+    Returns
+    -------
+    Figure
+        The figure of the axes.
+
+    Raises
+    ------
+    InvalidValue
+        If `runs` lacks the variable `pulls` or the policy, or `axes` is neither Axes nor None.
     """
     chosen, title = _policy(_variable(runs, "pulls"), policy)
     shares = drop_burn_in(chosen / chosen.time)
@@ -117,8 +149,35 @@ def curves(
 ) -> Figure:
     """Draw curves over (replication, time), one for each value of the dimension `by`.
 
-    The mean over replications with a 95% band, and dashed the largest, in the legend as `worst`
-    (None leaves it out). `colours` are those of the curves, in place of those by name.
+    Each curve is the mean over replications with a 95% band. The maximum over replications is
+    dashed.
+
+    Parameters
+    ----------
+    values : DataArray
+        The values, with the dimensions `replication` and `time`.
+    ylabel : str
+        The label of the y axis.
+    by : str, default "policy"
+        The dimension with one curve for each value.
+    worst : str or None, default "worst case"
+        The name of the maximum in the legend. None leaves the maximum out.
+    title : str, default ""
+        The title of the axes.
+    axes : Axes, optional
+        Axes to draw into, without a legend. By default a new figure with a legend.
+    colours : sequence of str, optional
+        The colours of the curves. By default they are chosen by name.
+
+    Returns
+    -------
+    Figure
+        The figure of the axes.
+
+    Raises
+    ------
+    InvalidValue
+        If `axes` is neither Axes nor None.
     """
     if axes is not None and not isinstance(axes, Axes):
         raise InvalidValue(f"axes must be matplotlib Axes or None, got {type(axes).__name__}")
@@ -137,12 +196,15 @@ def _figure() -> tuple[Figure, Axes]:
 
 
 def drop_burn_in(curves: xr.DataArray) -> xr.DataArray:
-    """Return curves from round 10 on: before, a ratio says nothing and takes all the room."""
+    """Return curves from round 10 on.
+
+    Earlier ratios carry no information and would dominate the scale of the plot.
+    """
     return curves.sel(time=curves.time >= min(10, int(curves.time[-1])))
 
 
 def _variable(runs: xr.Dataset, name: str) -> xr.DataArray:
-    """Return a variable of what `simulate` returned, or say what came in its place."""
+    """Return a variable of the result of `simulate`, or raise if it cannot be drawn."""
     if not isinstance(runs, xr.Dataset):
         raise InvalidValue(
             f"runs must be the Dataset that simulate returned, got {type(runs).__name__}"
@@ -166,7 +228,7 @@ def _variable(runs: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def _policy(values: xr.DataArray, name: str | None) -> tuple[xr.DataArray, str]:
-    """Return one policy's values, and its name as text for a figure."""
+    """Return the values of one policy, and its name as text for a figure."""
     if "policy" not in values.coords:
         if name is not None:
             raise InvalidValue(f"there is no policy {shown(name)} in these runs, which name none")
@@ -181,22 +243,26 @@ def _policy(values: xr.DataArray, name: str | None) -> tuple[xr.DataArray, str]:
 
 
 def plain(name: str) -> str:
-    """Return a name as text that matplotlib shows as it is.
+    """Return a name as text that matplotlib shows unchanged.
 
-    A dollar would begin a formula, and a leading underscore keeps a curve out of the legend: an
-    invisible character before it does not. An empty name would be left out too.
+    A dollar sign would begin a formula and is escaped. A leading underscore would keep a curve out
+    of the legend, so a zero-width space is put before it. An empty name, which the legend would
+    also leave out, is replaced.
     """
     text = (name or "(no name)").replace("$", r"\$")
     return "\N{ZERO WIDTH SPACE}" + text if text.startswith("_") else text
 
 
 def colour(policy: str) -> str:
-    """Return the colour of a policy: the same in every figure in which no other has taken it."""
+    """Return the colour of a policy.
+
+    It is the same in every figure in which no other policy has taken it.
+    """
     return COLOURS[_place(policy) % len(COLOURS)]
 
 
 def _place(policy: str) -> int:
-    """A policy's place among the colours, by a word in its name, or else by a checksum of it."""
+    """Return the index of a policy's colour, by a word in its name or else by a checksum."""
     name = policy.lower()
     for word, place in zip(WORDS, PLACES, strict=True):
         if word in name:
@@ -205,7 +271,7 @@ def _place(policy: str) -> int:
 
 
 def _styles(label: str, values: Sequence[Any]) -> list[tuple[str, Any]]:
-    """A colour and a kind of line for each curve, no two alike while there are enough."""
+    """Return a colour and a line style for each curve, all different while there are enough."""
     if label == "policy":
         wanted = [_place(str(value)) for value in values]
     elif label == "arm" and all(isinstance(value, int | np.integer) for value in values):
@@ -214,7 +280,7 @@ def _styles(label: str, values: Sequence[Any]) -> list[tuple[str, Any]]:
         wanted = list(range(len(values)))
     total, taken = len(COLOURS) * len(LINES), list[int]()
     for place in wanted:
-        # The next free colour, and after the last colour the next kind of line.
+        # The next free colour, and after the last colour the next line style.
         free = [p for p in range(place, place + total) if p % total not in taken]
         taken.append((free or [place])[0] % total)
     return [(COLOURS[p % len(COLOURS)], LINES[p // len(COLOURS)]) for p in taken]
@@ -227,7 +293,7 @@ def _curves(
     worst: str | None,
     colours: Sequence[str] | None = None,
 ) -> None:
-    """A line for each value of the dimension `label`, its band, and dashed the worst case."""
+    """Draw a line with its band for each value of `label`, and the worst case dashed."""
     summary = summarize(curves if label in curves.dims else curves.expand_dims(label))
     time, values = summary.time.values, summary[label].values
     styles = [(one, "-") for one in colours] if colours else _styles(label, list(values))
@@ -245,7 +311,17 @@ def _curves(
 
 
 def dressed(axes: Axes, ylabel: str, title: str) -> None:
-    """Labels, and no more ink than needed."""
+    """Set labels, limits, grid and tick formats of axes.
+
+    Parameters
+    ----------
+    axes : Axes
+        The axes to change.
+    ylabel : str
+        The label of the y axis.
+    title : str
+        The title of the axes.
+    """
     axes.set_title(title, fontsize="medium")
     axes.set(xlabel="round", ylabel=ylabel)
     axes.autoscale(axis="y")
@@ -260,10 +336,10 @@ def dressed(axes: Axes, ylabel: str, title: str) -> None:
 
 
 def _with_legend(figure: Figure, axes: Axes) -> None:
-    """A legend outside the data."""
+    """Add a legend outside the data."""
     entries = len(axes.get_legend_handles_labels()[1])
     columns = -(-entries // 14)
-    # Each further column of a long legend gets room of its own, not the data's.
+    # Widen the figure for each further column of a long legend, so that the data keep their space.
     figure.set_size_inches(7.0 + 1.6 * (columns - 1), 3.6)
     axes.legend(
         loc="center left",

@@ -1,4 +1,4 @@
-"""What many replications say together: means, worst cases, and how sure one can be of them."""
+"""Summaries over replications: means, worst cases and bootstrap bands."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def summarize(
     Parameters
     ----------
     curves : DataArray
-        One variable of what `simulate` returned, with a dimension `replication`.
-    level : float
+        One variable of the result of `simulate`, with a dimension `replication`.
+    level : float, default 0.95
         The share of resampled means inside the band, above 0 and at most 1.
-    draws : int
-        How many resamples are drawn, at most a million.
-    seed : int
+    draws : int, default 1000
+        The number of resamples, at most a million.
+    seed : int, default 0
         The seed of the resamples.
 
     Returns
@@ -36,7 +36,7 @@ def summarize(
     Raises
     ------
     InvalidValue
-        For anything but such curves and settings.
+        If the curves or settings are invalid.
 
     Examples
     --------
@@ -71,10 +71,10 @@ def summarize(
 
 
 def over_log_squared(regret: xr.DataArray) -> xr.DataArray:
-    """Return regret over (log t)^2, which flattens if regret grows like that (fig:1).
+    """Return regret over (log t)^2, which flattens if regret grows like (log t)^2 (fig:1).
 
-    It begins at t = 2. Below t = 10 the divisor is so small that the curve says nothing: plots
-    leave that out.
+    The result begins at t = 2. Below t = 10 the divisor is too small for the curve to be
+    informative, and plots leave these rounds out.
     """
     _check("regret", regret, "time")
     late = regret.sel(time=regret.time >= 2)
@@ -92,7 +92,7 @@ def times_root(error: xr.DataArray) -> xr.DataArray:
 
 
 def rate_between(optimal: xr.DataArray) -> xr.DataArray:
-    """Return the share of optimal choices in the rounds since the checkpoint before each."""
+    """Return the share of optimal choices in the rounds since the previous checkpoint."""
     _check("optimal", optimal, "time")
     counts = optimal * optimal.time
     before = counts.shift(time=1, fill_value=0.0)
@@ -102,7 +102,10 @@ def rate_between(optimal: xr.DataArray) -> xr.DataArray:
 
 
 def _check(name: str, curves: object, dim: str) -> None:
-    """Refuse what is not a DataArray of numbers with a dimension, and rounds where that is time."""
+    """Raise InvalidValue unless this is a DataArray of real numbers with the dimension `dim`.
+
+    It must not be empty, and the dimension `time` must have rounds as its coordinate.
+    """
     if not isinstance(curves, xr.DataArray):
         raise InvalidValue(
             f"{name} must be one variable, such as runs.regret, got {type(curves).__name__}"

@@ -19,8 +19,26 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Dataset:
-    """Rows of numbers, each with a label of any kind; classes are the labels, sorted.
+    """A table of numbers with a label of any kind for each row; classes are the sorted labels.
 
+    Parameters
+    ----------
+    features : array_like of shape (rows, context_dim)
+        The numbers.
+    labels : array_like of shape (rows,)
+        The label of each row. The attribute holds the index of each row's class in `classes`.
+    name : str, default ""
+        The name of the data set.
+    feature_names : tuple of str, default ()
+        The names of the columns.
+
+    Raises
+    ------
+    InvalidValue
+        If the arguments do not form such a table.
+
+    Examples
+    --------
     >>> import keyhole as kh
     >>> data = kh.Dataset(features=[[1.0, 2.0], [3.0, 4.0], [5.0, 9.0]], labels=["b", "a", "b"])
     >>> data.classes, data.labels.tolist(), data.counts
@@ -30,7 +48,7 @@ class Dataset:
     """
 
     features: Floats  # (rows, context_dim)
-    labels: Ints  # (rows,)  the place of each row's class among `classes`
+    labels: Ints  # (rows,)  the index of each row's class in `classes`
     classes: tuple[Any, ...]
     name: str = ""
     feature_names: tuple[str, ...] = ()
@@ -63,29 +81,30 @@ class Dataset:
 
     @property
     def counts(self) -> dict[Any, int]:
-        """How many rows each class has."""
+        """The number of rows of each class."""
         return dict(zip(self.classes, np.bincount(self.labels).tolist(), strict=True))
 
     @cached_property
     def sha256(self) -> str:
-        """A checksum of the content, the same whichever file it was read from.
+        """A checksum of the content, the same for every file with this content.
 
-        Numbers count to nine significant digits: one more or less at the end is how it was
-        written down, not what was measured.
+        Numbers are rounded to nine significant digits: further digits depend on the way a file was
+        written, not on the measurement.
         """
         text = hashlib.sha256()
         names = [str(name) for name in self.classes]
         for row, label in zip(self.features.tolist(), self.labels.tolist(), strict=True):
-            # Adding zero makes one zero of minus zero and zero.
+            # Adding zero turns minus zero into zero.
             text.update(",".join(f"{value + 0.0:.9g}" for value in row).encode())
             text.update(f";{names[label]}\n".encode())
         return text.hexdigest()
 
     def prepared(self, *, clip: float = 0.005) -> Dataset:
-        """Each feature clipped at its `clip` and 1 - `clip` quantiles, then standardised.
+        """Return the data with each feature clipped and standardised.
 
-        A few sensor glitches would otherwise flatten all that is not one. A feature with one
-        value only becomes zero.
+        Features are clipped at their `clip` and 1 - `clip` quantiles, then standardised. Without
+        clipping, a few sensor glitches would flatten all other values. A feature with a single
+        value becomes zero.
         """
         clip = checks.number("clip", clip, least=0.0, most=0.49)
         x = np.clip(self.features, *np.quantile(self.features, [clip, 1.0 - clip], axis=0))
@@ -105,10 +124,10 @@ class Dataset:
 
 
 def _classes(labels: ArrayLike, rows: int) -> tuple[Ints, tuple[Any, ...]]:
-    """For each row the place of its class, and the classes, sorted."""
+    """Return the index of each row's class, and the sorted classes."""
     try:
         given = np.asarray(labels)
-    except Exception as reason:  # an object of somebody's own may raise anything
+    except Exception as reason:  # a user-defined object may raise anything
         raise InvalidValue(f"labels cannot be read as an array: {shown(reason)}") from reason
     if given.shape != (rows,):
         raise InvalidValue(f"labels must be one for each of {rows} rows, got shape {given.shape}")

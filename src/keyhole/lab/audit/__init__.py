@@ -1,4 +1,4 @@
-"""Each claim of the paper held against simulation."""
+"""Tests of the paper's claims by simulation."""
 
 from keyhole.lab.audit.claims import audit
 from keyhole.lab.audit.findings import Finding

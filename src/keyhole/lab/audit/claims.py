@@ -1,8 +1,8 @@
 """Claims of the paper as simulations that measure them, and controls that must be contradicted.
 
-Six of the paper's fifteen lemmas are here, and its three theorems. The paper makes most claims from
-a round or a number of pulls on that no run reaches. They are tested within the run all the same:
-that is stronger than the paper, and `Finding.begins` says so.
+Six of the paper's fifteen lemmas and its three theorems are tested. The paper makes most claims
+only from a round or a number of pulls that no run reaches. They are tested within the run anyway:
+this is stronger than the paper's claim, and `Finding.begins` records it.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from keyhole.theory import bounds, status_of
 
 Floats = NDArray[np.float64]
 
-# An exponent this close to the claimed one is called the same.
+# An exponent within this distance of the claimed one counts as equal.
 CLOSE = 0.1
-# Of more arms than this only the first and the last to be pulled often enough are named.
+# With more arms than this, only the first and the last to be pulled often enough are named.
 FEW = 5
-# Rounds and replications that every control has at least: with fewer a control proves nothing.
+# Minimum rounds and replications of a control: with fewer, a control proves nothing.
 CONTROL_ROUNDS, CONTROL_REPLICATIONS = 2000, 20
 # Powers of log T in the bounds of thm:reg2 and thm:reg1.
 POWER, SHARED_POWER = 5.5, 3.5
 
 
 def _finding(scope: Scope, bound: str, begins: str = "", **said: Any) -> Finding:
-    """Return a finding with the status of the bound that it is about."""
+    """Return a finding with the status of its bound."""
     status = status_of(bound, shared_context=scope.world.shared_context)
     return Finding(**said, begins=begins, status=status.word, gaps=status.gaps)
 
 
 def _from_pulls(scope: Scope) -> str:
-    """From how many pulls on lem:eig is claimed, if some parameter of the run has fewer."""
+    """Describe the pulls from which lem:eig is claimed, if some parameter of the run has fewer."""
     needed = scope.promises.nu_1
     reached = scope.traced.pulls.min() >= needed
     return (
@@ -51,7 +51,7 @@ def _from_pulls(scope: Scope) -> str:
 
 
 def _from_rounds(scope: Scope) -> str:
-    """From which round on the theorems are claimed, if the run ends before."""
+    """Describe the round from which the theorems are claimed, if the run ends before it."""
     name = "nu_1" if scope.shared else "tau"
     needed = float(scope.promises.bound(name, p=scope.promises.instance.p_min.value))
     reached = scope.horizon >= needed
@@ -63,7 +63,7 @@ def _from_rounds(scope: Scope) -> str:
 
 
 def truncation(scope: Scope) -> Finding:
-    """lem:tr."""
+    """Test lem:tr."""
     limit, length, seen = (
         float(scope.promises.bound("truncation")),
         scope.promises.length,
@@ -85,9 +85,9 @@ def truncation(scope: Scope) -> Finding:
 
 
 def ellipsoid(scope: Scope) -> Finding:
-    """lem:subg, for all parameters at once with delta shared among them."""
+    """Test lem:subg for all parameters at once, with delta shared among them."""
     reach = scope.traced.reach.max(axis=1)
-    # Where an observation is longer than L, which lem:tr leaves to chance, nothing is claimed.
+    # Nothing is claimed if an observation is longer than L, which lem:tr leaves to chance.
     within = share((reach <= 1.0) | (scope.traced.longest > scope.promises.length))
     return _finding(
         scope,
@@ -104,7 +104,7 @@ def ellipsoid(scope: Scope) -> Finding:
 
 
 def eigenvalues(scope: Scope) -> Finding:
-    """lem:eig: at the end of the run, and from how many pulls on."""
+    """Test lem:eig at the end of the run, and report the number of pulls from which it holds."""
     last = float(scope.traced.late.max())
     settled = share(np.asarray((scope.traced.late < scope.traced.pulls).all(axis=1)))
     holds = settled.at_least(1 - scope.delta)
@@ -124,14 +124,14 @@ def eigenvalues(scope: Scope) -> Finding:
 
 
 def pulls(scope: Scope) -> Finding:
-    """lem:ni: from some round on, which is compared with tau_i."""
+    """Test lem:ni, and compare the round from which it holds with tau_i."""
     return _pulls(scope, scope.oracle_runs, "pulls")
 
 
 def _pulls(scope: Scope, runs: xr.Dataset, name: str) -> Finding:
     p = np.array([one.value for one in scope.promises.instance.p])
     enough = runs.pulls.values >= p * runs.time.values[:, None] / 4.0  # (rep, time, arm)
-    # The first checkpoint from which on it is so, or none at all.
+    # The first checkpoint from which the inequality holds to the end, if there is one.
     ever_after = np.flip(np.logical_and.accumulate(np.flip(enough, axis=1), axis=1), axis=1)
     settled = ever_after[:, -1, :]
     first = np.where(ever_after, runs.time.values[:, None], np.inf).min(axis=1)
@@ -152,7 +152,7 @@ def _pulls(scope: Scope, runs: xr.Dataset, name: str) -> Finding:
 
 
 def _since(scope: Scope, p: Floats, first: Floats) -> str:
-    """From which round on each arm was pulled often enough, beside its tau_i."""
+    """Describe the round from which each arm was pulled often enough, beside its tau_i."""
     by_time = sorted(np.flatnonzero(p > 0), key=lambda i: first[i])
     few = sorted(by_time) if len(by_time) <= FEW else [by_time[0], by_time[-1]]
     times = ((i + 1, first[i], scope.promises.tau(int(i))) for i in few)
@@ -160,7 +160,7 @@ def _since(scope: Scope, p: Floats, first: Floats) -> str:
 
 
 def estimation(scope: Scope) -> Finding:
-    """thm:eta2: the rate, and the bound's looseness."""
+    """Test the rate of thm:eta2, and report the looseness of its bound."""
     possible = [one.value > 0 for one in scope.promises.instance.p]
     arms = scope.oracle_runs.error.isel(arm=[0] if scope.shared else np.flatnonzero(possible))
     error = arms.max("arm")
@@ -190,7 +190,7 @@ def _looseness(promised: float, seen: float) -> str:
 
 
 def sampling(scope: Scope) -> Finding:
-    """lem:eta1: a sample of an arm's parameter, after every pull of it."""
+    """Test lem:eta1 with a sample of an arm's parameter after every pull of that arm."""
     reach = scope.traced.sampled.max(axis=1)
     within = share(reach <= 1.0)
     return _finding(
@@ -209,7 +209,7 @@ def sampling(scope: Scope) -> Finding:
 
 
 def suboptimal(scope: Scope) -> Finding:
-    """The step before thm:reg2: how often the chosen arm is not the best."""
+    """Test the step before thm:reg2: the probability that the chosen arm is not the best."""
     name = "shared_suboptimal_probability" if scope.shared else "suboptimal_probability"
     promised = float(scope.promises.bound(name, t=float(scope.horizon)))
     missed = 1.0 - rate_between(scope.oracle_runs.optimal)
@@ -234,12 +234,12 @@ def suboptimal(scope: Scope) -> Finding:
 
 
 def regret(scope: Scope) -> Finding:
-    """thm:reg2 or thm:reg1: the rate, and the bound's looseness."""
+    """Test the rate of thm:reg2 or thm:reg1, and report the looseness of its bound."""
     return _regret(scope, scope.oracle_runs, "regret")
 
 
 def _regret(scope: Scope, runs: xr.Dataset, name: str) -> Finding:
-    # If regret is at most (log t)^power, its exponent in t after dividing by that is at most 0.
+    # If regret is at most (log t)^power, the exponent in t of their ratio is at most 0.
     power = SHARED_POWER if scope.shared else POWER
     late = runs.regret.sel(time=runs.time >= 2)
     own = exponent(late / np.log(late.time) ** power)
@@ -274,7 +274,7 @@ SHARED_CLAIMS = (ellipsoid, eigenvalues, estimation, sampling, suboptimal, regre
 
 
 def controls(scope: Scope) -> Iterator[Finding]:
-    """Claims outside their assumptions, which must be contradicted."""
+    """Yield findings on claims outside their assumptions, which must be contradicted."""
     crowd = LinearWorld.random(n_arms=20, context_dim=10, observation_dim=10, seed=scope.seed)
     crowded = replace(
         scope,
@@ -291,7 +291,7 @@ def controls(scope: Scope) -> Iterator[Finding]:
 
 
 def _heavy(scope: Scope) -> Finding:
-    """lem:tr with heavy tails, and the constant that normal tails of the same variance have."""
+    """Test lem:tr with heavy tails and the constant of normal tails of the same variance."""
     heavy = replace(scope.world, context_distribution="student-t", sensing_distribution="student-t")
     rounds = 1000
     limit = float(
@@ -316,9 +316,27 @@ def _heavy(scope: Scope) -> Finding:
 
 
 def audit(scope: Scope, *, with_controls: bool = True) -> Iterator[Finding]:
-    """Every claim about a world, then the same for a shared parameter, then the controls.
+    """Yield the findings on every claim, as they are made.
 
-    The shared parameter is the first arm's. Findings come one by one, as they are made.
+    The claims about the world come first, then the same with a shared parameter, then the controls.
+    The shared parameter is that of the first arm.
+
+    Parameters
+    ----------
+    scope : Scope
+        The world, the sizes and the seed of the audit.
+    with_controls : bool, default True
+        Include the controls.
+
+    Yields
+    ------
+    Finding
+        The finding on one claim.
+
+    Raises
+    ------
+    InvalidValue
+        If `scope` is not a Scope.
     """
     if not isinstance(scope, Scope):
         raise InvalidValue(f"audit takes a Scope, got {type(scope).__name__}")

@@ -1,4 +1,4 @@
-"""What is audited, and how hard."""
+"""`Scope`: the world, the sizes and the seed of an audit."""
 
 from __future__ import annotations
 
@@ -16,16 +16,32 @@ from keyhole.lab.simulation import simulate
 from keyhole.lab.worlds import LinearWorld
 from keyhole.theory import Promises, instance, unmet
 
-# Rates show after this many pulls for each dimension.
+# Rates show only after this number of pulls for each dimension.
 EARLY = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What is audited, and how hard: within the theory's assumptions, and with two arms or more.
+    """The world, the sizes and the seed of an audit.
 
-    The assumptions need normal contexts and normal sensing noise in every direction: with others R2
-    is infinite, and there is nothing to audit.
+    The world must meet the theory's assumptions and have at least two arms. The assumptions require
+    normal contexts and normal sensing noise in every direction: with others R2 is infinite, and
+    there is nothing to audit.
+
+    Parameters
+    ----------
+    world : LinearWorld
+        The world to audit.
+    horizon : int, default 4000
+        The number of rounds, at least 100.
+    replications : int, default 40
+        The number of replications, at least 4.
+    delta : float, default 0.1
+        The probability of failure in the claims, above 0 and at most 0.5.
+    seed : int, default 1
+        The seed of the simulations.
+    shared : bool, default False
+        Audit Algorithm 2, with one parameter for all arms, in place of Algorithm 1.
     """
 
     world: LinearWorld
@@ -61,7 +77,7 @@ class Scope:
         return ThompsonSampling(v="oracle", sharing="shared" if self.shared else "per-arm")
 
     def runs(self, policy: Policy) -> xr.Dataset:
-        """Curves of a policy at times evenly spaced on a logarithmic scale."""
+        """Return curves of a policy at times evenly spaced on a logarithmic scale."""
         times = np.unique(np.geomspace(1, self.horizon, 80).astype(int))
         return simulate(
             self.world,
@@ -75,12 +91,12 @@ class Scope:
 
     @cached_property
     def oracle_runs(self) -> xr.Dataset:
-        """Curves of the policy that the theorems are about."""
+        """The curves of the policy in the theorems."""
         return self.runs(self.policy)
 
     @cached_property
     def traced(self) -> Trace:
-        """The same policy, looked at after every pull."""
+        """The trace of the same policy, measured after every pull."""
         return trace(
             self.world,
             self.policy,
@@ -91,7 +107,7 @@ class Scope:
 
     @property
     def is_early(self) -> bool:
-        """Whether some parameter that matters was seen so little that no rate can show yet."""
+        """True if some relevant parameter has too few observations for a rate to show."""
         matters = [True] if self.shared else [one.value > 0 for one in self.promises.instance.p]
         pulls = self.oracle_runs.pulls.isel(time=-1).mean("replication").values
         seen = [pulls.sum()] if self.shared else pulls[matters]

@@ -1,4 +1,4 @@
-"""Playing round by round, and looking at the posterior after every pull."""
+"""Simulation round by round, with measurements of the posterior after every pull."""
 
 from __future__ import annotations
 
@@ -16,20 +16,57 @@ Floats = NDArray[np.float64]
 
 
 class Trace(NamedTuple):
-    """What was seen of each parameter in each replication, over all rounds."""
+    """Measurements for each parameter in each replication, over all rounds.
 
-    largest: Floats  # (replications,)  the largest entry of any observation
-    longest: Floats  # (replications,)  the length of the longest observation
-    reach: Floats  # (replications, parameters)  the most of |mean - eta|_B over its radius
-    sampled: Floats  # (replications, parameters)  the most of |sample - eta| over its bound
-    late: Floats  # (replications, parameters)  the last n with an eigenvalue above its bound
-    pulls: Floats  # (replications, parameters)  n at the end
+    Parameters
+    ----------
+    largest : ndarray of shape (replications,)
+        The largest entry of any observation.
+    longest : ndarray of shape (replications,)
+        The length of the longest observation.
+    reach : ndarray of shape (replications, parameters)
+        The maximum of |mean - eta|_B over its radius.
+    sampled : ndarray of shape (replications, parameters)
+        The maximum of |sample - eta| over its bound.
+    late : ndarray of shape (replications, parameters)
+        The last n with an eigenvalue above its bound.
+    pulls : ndarray of shape (replications, parameters)
+        n at the end.
+    """
+
+    largest: Floats  # (replications,)
+    longest: Floats  # (replications,)
+    reach: Floats  # (replications, parameters)
+    sampled: Floats  # (replications, parameters)
+    late: Floats  # (replications, parameters)
+    pulls: Floats  # (replications, parameters)
 
 
 def trace(
     world: LinearWorld, policy: Policy, promises: Promises, *, replications: int, seed: int
 ) -> Trace:
-    """Play, and hold every pull against lem:subg, lem:eta1 and lem:eig, for the promises' T."""
+    """Simulate a policy, and compare every pull with lem:subg, lem:eta1 and lem:eig.
+
+    The bounds are for the horizon of `promises`, which is also the number of rounds.
+
+    Parameters
+    ----------
+    world : LinearWorld
+        The world to simulate.
+    policy : Policy
+        The policy to trace.
+    promises : Promises
+        The bounds of the world.
+    replications : int
+        The number of replications.
+    seed : int
+        The seed of the simulations.
+
+    Returns
+    -------
+    Trace
+        The measurements of all replications.
+    """
     seen = [_one(world, policy, promises, seed, i) for i in range(replications)]
     return Trace(*(np.array(column) for column in zip(*seen, strict=True)))
 
@@ -60,7 +97,7 @@ def _one(
         k = int(chosen[0])
         i = int(player.state.arms.parameter_of[k])
         miss, pulls = state.mean[i] - world.eta[k], int(state.n[i])
-        # Of a symmetric matrix only one triangle is kept.
+        # Only one triangle of a symmetric matrix is stored.
         upper = np.triu(state.precision[i])
         squared = 2.0 * miss @ (upper @ miss) - np.diag(upper) @ miss**2
         reach[i] = max(reach[i], np.sqrt(max(squared, 0.0)) / radii[pulls])

@@ -1,4 +1,4 @@
-"""Public data: in a folder, bundled with scikit-learn, from OpenML, or inside other packages."""
+"""Public data: from a folder, scikit-learn, OpenML or other packages."""
 
 from keyhole.lab.datasets.catalogue import CATALOGUE, Source
 from keyhole.lab.datasets.download import fetch

@@ -1,4 +1,4 @@
-"""What is known of each data set before it is seen: where it is, and what must be in it."""
+"""The catalogue of data sets: their origin, and the content that they must have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,31 @@ Tidy: TypeAlias = Callable[[pd.DataFrame], pd.DataFrame]
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A data set: its home, and its shape, class counts and checksum once prepared as a table."""
+    """A data set of the catalogue: its origin, and its expected shape, class counts and checksum.
+
+    The shape, the counts and the checksum are those of the data set once prepared as a table.
+
+    Parameters
+    ----------
+    name : str
+        The name of the data set.
+    title : str
+        A description of the data set.
+    counts : dict
+        The number of rows of each class.
+    n_features : int
+        The number of features.
+    sha256 : str
+        The checksum of the content.
+    label : str, default "target"
+        The column of labels.
+    drop : tuple of str, default ()
+        The columns that are not features.
+    openml : int, optional
+        The number of the data set at OpenML. None if it is bundled with scikit-learn.
+    tidy : callable, optional
+        Converts OpenML's columns to those of the file. By default they stay the same.
+    """
 
     name: str
     title: str
@@ -24,22 +48,40 @@ class Source:
     n_features: int
     sha256: str
     label: str = "target"
-    drop: tuple[str, ...] = ()  # columns that are no features
-    openml: int | None = None  # None: bundled with scikit-learn
-    tidy: Tidy = lambda frame: frame  # OpenML's columns as those of the file
+    drop: tuple[str, ...] = ()
+    openml: int | None = None
+    tidy: Tidy = lambda frame: frame
 
     @property
     def file(self) -> str:
-        """The name of its file in a folder of CSV files."""
+        """The name of the file in a folder of CSV files."""
         return f"{self.name}.csv"
 
     @property
     def n_rows(self) -> int:
-        """How many rows it must have."""
+        """The expected number of rows."""
         return sum(self.counts.values())
 
     def verified(self, data: Dataset, origin: object) -> Dataset:
-        """The data, if it is what it must be."""
+        """Return the data if its shape, class counts and checksum are those of the source.
+
+        Parameters
+        ----------
+        data : Dataset
+            The data to verify.
+        origin : object
+            The origin of the data, for the error message.
+
+        Returns
+        -------
+        Dataset
+            The same data.
+
+        Raises
+        ------
+        FileError
+            If the data differ from those of the source.
+        """
         rows, columns = data.features.shape
         if (rows, columns) != (self.n_rows, self.n_features):
             size = f"{rows:,} rows x {columns} features"
@@ -54,10 +96,10 @@ class Source:
 
 
 def fetal_states(frame: pd.DataFrame) -> pd.DataFrame:
-    """UCI's 21 features from OpenML's 35 columns, which are the raw ones.
+    """Return UCI's 21 features from OpenML's 35 raw columns.
 
-    Raw are the start and end of each recording, counts of events instead of rates, and the expert's
-    other classification, as numbers that give the label away.
+    The raw columns have the start and end of each recording, counts of events instead of rates, and
+    the expert's other classification as numbers, which reveal the label.
     """
     raw = {
         name: frame[f"V{place}"].astype(float)

@@ -1,4 +1,4 @@
-"""Downloading a data set from OpenML, once: verified first, then kept as a CSV file."""
+"""Download of data sets from OpenML: verified first, then kept as a CSV file."""
 
 from __future__ import annotations
 
@@ -24,33 +24,40 @@ from keyhole.lab.datasets.catalogue import CATALOGUE, Source
 from keyhole.lab.datasets.reading import cache_folder, from_frame, read_csv
 from keyhole.lab.tables import Dataset
 
-# Seconds after which a silent connection is given up.
+# Timeout of a silent connection, in seconds.
 PATIENCE = 30.0
-# Where OpenML says what a data set is: the first thing that a download asks for.
+# The address of OpenML's description of a data set, the first request of a download.
 DESCRIPTION = "https://www.openml.org/api/v1/json/data/{}"
 
 
 def fetch(name: str, *, again: bool = False, patience: float | None = None) -> Dataset:
     """Download a data set into the cache, unless it is there, and return it.
 
-    What arrives is kept only if its shape, its class counts and the checksum of its content are
-    right; an interrupted or wrong download leaves nothing behind.
+    A download is kept only if its shape, its class counts and the checksum of its content are
+    right. An interrupted or wrong download leaves no file behind.
 
     Parameters
     ----------
     name : str
         A name of the catalogue.
-    again : bool
-        Download it even if it is there.
+    again : bool, default False
+        Download the data set even if it is in the cache.
     patience : float, optional
-        Seconds to wait for an answer of OpenML, by default 30.
+        The seconds to wait for an answer of OpenML, by default 30.
+
+    Returns
+    -------
+    Dataset
+        The data set.
 
     Raises
     ------
+    InvalidValue
+        If there is no such data set, or it comes with scikit-learn.
     DataUnavailable
-        If OpenML does not answer, or what it sends is cut.
+        If OpenML does not answer, or its answer is cut off.
     FileError
-        If what it sends is not the published table.
+        If the downloaded table is not the published one.
     """
     if name not in CATALOGUE:
         raise checks.unknown("data set", name, CATALOGUE)
@@ -71,11 +78,11 @@ def fetch(name: str, *, again: bool = False, patience: float | None = None) -> D
 
 
 def _openml(source: Source, patience: float) -> pd.DataFrame:
-    """The table as OpenML has it, with the label in its column."""
+    """Return the table as published by OpenML, with the label in its column."""
     try:
         _ask(DESCRIPTION.format(source.openml), patience)
         with tempfile.TemporaryDirectory() as folder, _patient(patience), warnings.catch_warnings():
-            # Retries are announced as warnings; a download that fails in the end says so below.
+            # Retries are announced as warnings; a failed download raises an error below.
             warnings.simplefilter("ignore")
             # The parser "pandas" fails on classes that are numbers (scikit-learn 1.9, pandas 3.1).
             bunch = fetch_openml(
@@ -85,8 +92,8 @@ def _openml(source: Source, patience: float) -> pd.DataFrame:
                 parser="liac-arff",
                 delay=0.5,
             )
-    # URLError and timeouts are OSErrors; a wrong checksum of theirs is a ValueError; what is cut
-    # ends too early, as HTTP or as gzip.
+    # URLError and timeouts are OSErrors. A wrong checksum of OpenML's is a ValueError. A truncated
+    # answer ends too early, as HTTP or as gzip.
     except (OSError, http.client.HTTPException, ValueError, EOFError) as reason:
         raise DataUnavailable(
             f"{source.name} could not be downloaded from OpenML ({_short(reason)}). "
@@ -102,8 +109,8 @@ def _openml(source: Source, patience: float) -> pd.DataFrame:
 def _ask(address: str, patience: float) -> None:
     """Return if the server answers at all, and raise OSError if it does not within `patience`.
 
-    The timeout of a socket does not hold for looking up a name, which without a network can take
-    half a minute: that is left to a thread that nobody waits for.
+    The timeout of a socket does not apply to name lookup, which can take half a minute without a
+    network. The request therefore runs in a thread that is not joined.
     """
     answer: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
 
@@ -135,7 +142,7 @@ def _short(reason: Exception) -> str:
 
 @contextmanager
 def _patient(seconds: float) -> Iterator[None]:
-    """Give up on a connection that says nothing: scikit-learn itself would wait for ever."""
+    """Set a timeout for silent connections: scikit-learn itself would wait forever."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds)
     try:

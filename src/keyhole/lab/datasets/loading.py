@@ -1,4 +1,4 @@
-"""Finding and reading data sets: from a folder of CSV files, the cache, or scikit-learn."""
+"""Functions that find and read data sets: from a folder of CSV files, the cache or scikit-learn."""
 
 from __future__ import annotations
 
@@ -25,32 +25,33 @@ def load(
 ) -> Dataset:
     """Load a data set by name, or a CSV file of your own by its path.
 
-    A known one is read from a folder, from the cache or from scikit-learn, and otherwise
-    downloaded; it is verified wherever it comes from.
+    A data set of the catalogue is read from a folder, from the cache or from scikit-learn, and
+    otherwise downloaded. It is always verified.
 
     Parameters
     ----------
     name : str or path
         A name of the catalogue, or the path of a CSV file on this machine.
     data_dir : str or path, optional
-        A folder of CSV files; by default the one that the environment variable KEYHOLE_DATA names.
+        A folder of CSV files; by default the value of the environment variable KEYHOLE_DATA.
     label : str, optional
         The column of labels in a file of your own; by default the last.
     patience : float, optional
-        Seconds to wait for an answer of OpenML, by default 30.
+        The seconds to wait for an answer of OpenML, by default 30.
 
     Returns
     -------
     Dataset
+        The data set.
 
     Raises
     ------
     InvalidValue
         If there is no such data set.
     FileError
-        If a file is not what it must be.
+        If a file does not have the expected content.
     DataUnavailable
-        If the data set is not here and cannot be downloaded.
+        If the data set is not on this machine and cannot be downloaded.
 
     Examples
     --------
@@ -84,7 +85,20 @@ def load(
 
 
 def find(source: Source, data_dir: Folder = None) -> Path | None:
-    """Return the file of a data set, in the given folder or in the cache."""
+    """Return the file of a data set, in the given folder or in the cache.
+
+    Parameters
+    ----------
+    source : Source
+        The data set.
+    data_dir : str or path, optional
+        A folder of CSV files; by default the value of the environment variable KEYHOLE_DATA.
+
+    Returns
+    -------
+    Path or None
+        The path of the file, or None if there is no such file.
+    """
     return next((path for path in candidates(source.file, data_dir) if path.exists()), None)
 
 

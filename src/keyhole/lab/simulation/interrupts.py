@@ -1,4 +1,4 @@
-"""Ctrl-C while work is being wound up: several presses in a row are one."""
+"""A handler for Ctrl-C during shutdown: several presses in a row count as one."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import time
 from types import FrameType
 from typing import Any, Self
 
-# Seconds in which further presses are taken for the first one. Winding up takes less as a rule.
+# Seconds in which further presses count as the first one. Shutdown usually takes less.
 GRACE = 1.0
 
 
 class Interrupts:
     """A handler of SIGINT that raises KeyboardInterrupt once, and not again within `GRACE`.
 
-    As a context it takes the place of Python's own handler. Once it was pressed it stays there
-    when the context ends: a second press a moment later would otherwise hit whoever is about to
-    save what the first one left. It gives way to the former handler with the next press.
+    As a context manager it replaces Python's own handler. After a press it stays installed when the
+    context ends: otherwise a second press a moment later would interrupt the caller, which is about
+    to save the finished work. The next press restores the former handler.
 
-    Any other handler, and any thread but the main one, is left alone.
+    Any other handler, and any thread but the main one, is left unchanged.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         current = signal.getsignal(signal.SIGINT)
-        if isinstance(current, Interrupts) and current._ended:  # that of an earlier simulation
+        if isinstance(current, Interrupts) and current._ended:  # left by an earlier simulation
             current = current._former
         ours = current is signal.default_int_handler
         if ours and threading.current_thread() is threading.main_thread():
@@ -38,7 +38,15 @@ class Interrupts:
         return self
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt, unless this is one of several presses in a row."""
+        """Raise KeyboardInterrupt, unless this is one of several presses in a row.
+
+        Parameters
+        ----------
+        number : int
+            The number of the signal.
+        frame : frame or None
+            The interrupted stack frame.
+        """
         now = time.monotonic()
         if self._deaf or (self._pressed is not None and now <= self._pressed + GRACE):
             return
@@ -48,7 +56,7 @@ class Interrupts:
         self._former(number, frame)
 
     def ignore(self) -> None:
-        """Raise nothing from now on: what is finished is being put together."""
+        """Ignore further presses while the finished work is assembled."""
         self._deaf = True
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""A progress bar with the time left, for work that somebody is watching."""
+"""A progress bar with the remaining time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def columns() -> tuple[ProgressColumn, ...]:
-    """What a bar shows: what is done, how far, and the time left."""
-    # Imported where a bar is shown: it takes a tenth of the time that a first simulation does.
+    """Return the columns of a bar: the description, the progress and the remaining time."""
+    # Imported only if a bar is shown: the import takes a tenth of the time of a first simulation.
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     text = TextColumn("{task.description}")
@@ -24,9 +24,22 @@ def columns() -> tuple[ProgressColumn, ...]:
 def bar(
     title: str, total: int, *, show: bool | Callable[[int], None] | None
 ) -> Iterator[Callable[[int], None]]:
-    """A function that moves the bar on. By default it is shown when stderr is a terminal.
+    """Yield a function that advances a progress bar.
 
-    `show` may be such a function already: that of somebody else's bar.
+    Parameters
+    ----------
+    title : str
+        The description of the bar.
+    total : int
+        The amount of work.
+    show : bool, callable or None
+        Whether the bar is shown. None shows it if stderr is a terminal. A callable is used as the
+        function that advances an existing bar.
+
+    Yields
+    ------
+    callable
+        A function of the amount of work done.
     """
     if callable(show):
         yield show

@@ -1,4 +1,4 @@
-"""Outcomes as one labelled data set."""
+"""Conversion of outcomes to one labelled data set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keyhole.lab.simulation.plan import Plan
 from keyhole.lab.simulation.replication import Outcome
 
 CURVE = ("policy", "replication", "time")
-# What a variable has besides or instead: the best observer is one, whichever policies there are.
+# Dimensions of variables that differ from CURVE. The best observer does not depend on the policy.
 AXES = {
     "pulls": (*CURVE, "arm"),
     "error": (*CURVE, "arm"),
@@ -35,7 +35,20 @@ MEANING = {
 
 
 def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
-    """The finished replications, in the order of their numbers."""
+    """Return the finished replications as a data set, in the order of their numbers.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan of the simulation.
+    outcomes : mapping of int to Outcome
+        The outcome of each finished replication, by its number.
+
+    Returns
+    -------
+    Dataset
+        The variables over policies, replications, checkpoints and arms.
+    """
     numbers = sorted(outcomes)
     variables = {}
     for name, meaning in MEANING.items():
@@ -60,7 +73,7 @@ def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
 
 @cache
 def versions() -> dict[str, str]:
-    """What a result was made with."""
+    """Return the versions of Python and packages, the platform and the build."""
     packages = ("keyhole", "numpy", "scipy", "xarray")
     return {
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""A folder of finished replications, from which an interrupted simulation goes on."""
+"""A folder of finished replications, from which an interrupted simulation resumes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ AGAIN = "delete it, and it is simulated again"
 
 
 class Store:
-    """Finished replications of one plan, a file each, written whole or not at all.
+    """Finished replications of one plan, one file each, written completely or not at all.
 
     Parameters
     ----------
     folder : str or os.PathLike
-        A folder that is empty or not there yet, or that of the same plan.
+        A folder that is empty, does not exist yet, or belongs to the same plan.
     plan : Plan
-        What is simulated.
+        The plan of the simulation.
     version : str
-        Keyhole's version, which is part of what must be the same.
-
+        Keyhole's version, which must also be the same.
     """
 
     def __init__(self, folder: files.Path, plan: Plan, version: str) -> None:
@@ -48,7 +47,7 @@ class Store:
         self._compare(known, described)
 
     def _known(self) -> tuple[dict[str, object] | None, str]:
-        """Read the plan that the folder is of, or why there is none."""
+        """Return the plan of the folder, or None and the reason."""
         try:
             known = json.loads((self.folder / PLAN_FILE).read_text())
         except FileNotFoundError:
@@ -60,7 +59,7 @@ class Store:
         return known, ""
 
     def _check_empty(self, reason: str) -> None:
-        """Refuse a folder without a whole plan, unless all that is in it is an unfinished one."""
+        """Refuse a folder without a complete plan, unless it contains only an incomplete one."""
         mine = [path for path in self.folder.iterdir() if path.name.startswith(PLAN_FILE)]
         others = sorted(path.name for path in self.folder.iterdir() if path not in mine)
         if others and reason:
@@ -79,16 +78,16 @@ class Store:
             )
 
     def path(self, number: int) -> Path:
-        """Name the file of a replication."""
+        """Return the file of a replication."""
         return self.folder / f"replication-{number:06d}.npz"
 
     def finished(self, replications: int) -> dict[int, Outcome]:
-        """Read those of the first replications that are there already."""
+        """Return the outcomes of those of the first `replications` that are finished."""
         found = {}
         for number in range(replications):
             if self.path(number).exists():
                 found[number] = self.read(number)
-        # Whether rounds have right answers is the world's to say; files that differ are not its.
+        # The world decides whether rounds have right answers, so all files must agree.
         with_answers = [number for number, outcome in found.items() if "correct" in outcome]
         if with_answers and len(with_answers) < len(found):
             odd = min(set(found) - set(with_answers))
@@ -101,14 +100,13 @@ class Store:
         Raises
         ------
         FileError
-            If the file is damaged, or not that of this replication of this plan.
-
+            If the file is damaged, or is not that of this replication of this plan.
         """
         path = self.path(number)
         try:
             outcome = files.read_arrays(path)
         except FileError as reason:
-            if isinstance(reason, OSError):  # nothing is wrong with what is in it
+            if isinstance(reason, OSError):  # the content of the file is not damaged
                 raise
             raise FileError(f"{reason}; {AGAIN}") from None
         given = outcome.pop("number", np.array("none"))
@@ -131,21 +129,20 @@ class Store:
                 raise FileError(f"{path} has {name} that are no such numbers; {AGAIN}")
 
     def write(self, number: int, outcome: Outcome) -> None:
-        """Keep a finished replication.
+        """Write a finished replication.
 
         Parameters
         ----------
         number : int
-            Which one it is.
+            The number of the replication.
         outcome : dict of str to numpy.ndarray
-            What came of it.
-
+            The outcome of the replication.
         """
         files.write_arrays(self.path(number), {"number": np.array(number), **outcome})
 
 
 def _plausible(name: str, array: np.ndarray) -> bool:
-    """Whether these may be numbers of pulls, or sums and distances: none of them is negative."""
+    """Return whether the numbers are valid: counts for pulls, and none of the others negative."""
     if name == "pulls":
         return bool((np.isfinite(array) & (array >= 0.0) & (array == array.round())).all())
     return bool((~(array < 0.0)).all())

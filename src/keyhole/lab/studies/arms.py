@@ -1,4 +1,4 @@
-"""fig3: Thompson sampling and Greedy with ever more arms; `shared`: where Greedy does well."""
+"""fig3: Thompson sampling and Greedy with 10 to 30 arms; `shared`: one parameter for all arms."""
 
 from __future__ import annotations
 
@@ -29,17 +29,25 @@ from keyhole.lab.worlds import RandomLinearWorld
 
 ARMS = (10, 20, 30)
 GREEDY = "Greedy"
-# Half of the way from t, the claim about Greedy, to t^0.8, which must be refused.
+# Halfway between t, the claim about Greedy, and t^0.8, which must be refused.
 LINE, LINE_MARGIN = 1.0, 0.1
-# Half of the way from (log t)^2, the claim about Thompson sampling, to (log t)^3, which must be
-# refused. A worst case is known less well than a mean.
+# Halfway between (log t)^2, the claim about Thompson sampling, and (log t)^3, which must be
+# refused. A worst case is known less precisely than a mean.
 POWER, POWER_MARGIN = 2.0, 0.5
 # The same for the means of `shared`, where (log t)^2.5 must be refused.
 MEAN_MARGIN = 0.25
 
 
 class Contexts(NamedTuple):
-    """How contexts are drawn: the name in tables, and in words."""
+    """A way of drawing contexts.
+
+    Parameters
+    ----------
+    name : str
+        The name in tables.
+    words : str
+        The description in words.
+    """
 
     name: str
     words: str
@@ -50,7 +58,7 @@ COMMON = Contexts("shared", "one context for all arms")
 
 
 def own_cells(settings: Settings) -> list[Cell]:
-    """A parameter for each arm; contexts both ways."""
+    """Return cells with a parameter for each arm, with own and with shared contexts."""
     policies: dict[str, Policy] = {THOMPSON: ThompsonSampling(v="oracle"), GREEDY: Greedy()}
     return [
         Cell(
@@ -67,7 +75,7 @@ def own_cells(settings: Settings) -> list[Cell]:
 
 
 def shared_cells(settings: Settings) -> list[Cell]:
-    """One parameter for all."""
+    """Return cells with one parameter for all arms."""
     kind: Sharing = "shared"
     policies: dict[str, Policy] = {
         THOMPSON: ThompsonSampling(v="oracle", sharing=kind),
@@ -87,14 +95,14 @@ def shared_cells(settings: Settings) -> list[Cell]:
 
 
 def own_figure(table: xr.Dataset) -> Figure:
-    """A row for each kind of contexts, a panel for each number of arms."""
+    """Draw a row for each kind of contexts, and a panel for each number of arms."""
     drawing, axes = panels.panels(2, len(ARMS), same_y=True)
     highest = 0.0
     for place, (one, cell) in enumerate(zip(axes, table.cell.values, strict=True)):
         chosen = table.regret.sel(cell=cell)
         kind = COMMON if table.contexts.sel(cell=cell) == COMMON.name else OWN
         n = int(table.n_arms.sel(cell=cell))
-        # In the middle of its row a title has room for the words.
+        # Only the title in the middle of a row has room for the description.
         title = f"{kind.words}\n$N = {n}$" if place % len(ARMS) == 1 else f"$N = {n}$"
         plots.curves(chosen, "", worst=None, title=title, axes=one)
         for policy in (THOMPSON, GREEDY):
@@ -108,7 +116,7 @@ def own_figure(table: xr.Dataset) -> Figure:
 
 
 def shared_figure(table: xr.Dataset) -> Figure:
-    """A panel for each number of arms."""
+    """Draw a panel for each number of arms."""
     drawing, axes = panels.panels(1, len(ARMS), same_y=True)
     for one, cell in zip(axes, table.cell.values, strict=True):
         n = int(table.n_arms.sel(cell=cell))
@@ -117,7 +125,10 @@ def shared_figure(table: xr.Dataset) -> Figure:
 
 
 def own_verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Greedy's worst case is a line, Thompson sampling's a logarithm, and Greedy's is the worse."""
+    """Decide the claims about worst cases.
+
+    Greedy's worst case is linear, Thompson sampling's is logarithmic, and Greedy's is the worse.
+    """
     return [
         verdict
         for kind in (COMMON, OWN)
@@ -163,7 +174,7 @@ def _worst_cases(table: xr.Dataset, kind: Contexts) -> list[Verdict]:
 
 
 def _log_ratio(last: xr.DataArray) -> Estimate:
-    """The log of Greedy's worst final regret over Thompson sampling's, both of 50 replications."""
+    """Return the log ratio of worst final regrets of 50 replications, Greedy's over Thompson's."""
     both = last.sel(policy=[GREEDY, THOMPSON]).transpose("replication", "policy").values
 
     def statistic(samples: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> float:
@@ -174,7 +185,7 @@ def _log_ratio(last: xr.DataArray) -> Estimate:
 
 
 def _tried(by_arms: dict[str, xr.Dataset]) -> str:
-    """How many arms Greedy has tried by the end, on average and at least."""
+    """Describe the number of arms that Greedy has tried by the end: its mean and its minimum."""
     said = []
     for name, one in by_arms.items():
         tried = (one.pulls.sel(policy=GREEDY).isel(time=-1) > 0).sum("arm")
@@ -183,7 +194,7 @@ def _tried(by_arms: dict[str, xr.Dataset]) -> str:
 
 
 def shared_verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Regret is poly-logarithmic for both, and Greedy's is the smaller."""
+    """Decide whether regret is poly-logarithmic for both policies, and Greedy's the smaller."""
     powers = {
         f"{policy}, {cell}": power_of_log(table.regret.sel(policy=policy, cell=cell))
         for policy in (THOMPSON, GREEDY)

@@ -1,7 +1,7 @@
-"""What the paper does not say, and what the studies take in its place.
+"""The choices of the studies where the paper leaves a setting open.
 
 Each study lists its own. The page, every manifest and `docs/how-to/choices.md` show them, so that
-nothing of ours passes for the paper's.
+our choices are not mistaken for the paper's.
 """
 
 from keyhole.lab.studies.study import Choice

@@ -1,4 +1,4 @@
-"""Recipes that change one thing about a `RandomDatasetWorld`: its constant, or its contexts."""
+"""Recipes that change one property of a `RandomDatasetWorld`: its constant, or its contexts."""
 
 from __future__ import annotations
 
@@ -20,18 +20,34 @@ from keyhole.lab.worlds import (
 
 
 def changed(recipe: RandomDatasetWorld, **settings: Any) -> RandomDatasetWorld:
-    """Return a recipe with other sensing and the same rewards, which are not fitted again."""
+    """Return a recipe with other sensing and the same rewards, which are not fitted again.
+
+    Parameters
+    ----------
+    recipe : RandomDatasetWorld
+        The recipe to change.
+    **settings
+        The settings to replace.
+
+    Returns
+    -------
+    RandomDatasetWorld
+        The changed recipe.
+    """
     made = replace(recipe, **settings)
-    vars(made)["parameters"] = recipe.parameters  # where `cached_property` would put them
+    vars(made)["parameters"] = recipe.parameters  # where `cached_property` would store them
     return made
 
 
 @dataclass(frozen=True, eq=False)
 class ConstantWorld(World):
-    """A data set whose observations end with a 1, for policy and oracle alike.
+    """A data set with a 1 at the end of each observation, for policy and oracle alike.
 
-    The table must be centred, as `Dataset.prepared` leaves it: the least squares fit on (y, 1) is
-    then that on y, with the mean reward as its constant.
+    Parameters
+    ----------
+    world : DatasetWorld
+        The underlying world. Its table must be centred, as by `Dataset.prepared`: the least squares
+        fit on (y, 1) is then that on y, with the mean reward as its constant.
     """
 
     world: DatasetWorld
@@ -40,7 +56,7 @@ class ConstantWorld(World):
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms."""
         return self.world.n_arms
 
     @property
@@ -55,16 +71,24 @@ class ConstantWorld(World):
 
     @cached_property
     def noise_scale(self) -> float:
-        """R: the root of the mean squared error of the oracle's prediction, the largest arm's."""
+        """R, the root mean squared error of the oracle's prediction, the largest over arms."""
         world = self.world
-        # The constant explains the mean of what the oracle without one leaves over.
+        # The constant explains the mean of the residuals of the oracle without one.
         left = world.expected_rewards - world.sensed @ world.eta.T
         noise = world.sensing_scale**2 * (world.eta**2).sum(axis=1)
         own = 0.0 if world.parameters is None else world.reward_scale**2
         return float(np.sqrt((left.var(axis=0) + noise).max() + own))
 
     def rounds(self, state: Streams, n: int) -> Rounds:
-        """Return the next n rounds; see `World.rounds`."""
+        """Return the next n rounds; see `World.rounds`.
+
+        Parameters
+        ----------
+        state : Streams
+            The streams that `start` returned.
+        n : int
+            The number of rounds.
+        """
         made = self.world.rounds(state, n)
         y = np.concatenate([made.observations, np.ones((n, 1, 1))], axis=2)
         return replace(made, observations=y, values=product(y[:, 0], self.eta.T))
@@ -72,13 +96,19 @@ class ConstantWorld(World):
 
 @dataclass(frozen=True)
 class WithConstant:
-    """The worlds of a recipe, with a constant beside what is seen."""
+    """A recipe that adds a constant to the observations of another recipe's worlds.
+
+    Parameters
+    ----------
+    recipe : RandomDatasetWorld
+        The recipe of the underlying worlds.
+    """
 
     recipe: RandomDatasetWorld
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms."""
         return self.recipe.n_arms
 
     @property
@@ -87,27 +117,31 @@ class WithConstant:
         return self.recipe.dim + 1
 
     def draw(self, seed: Seed | Streams = None) -> ConstantWorld:
-        """One world."""
+        """Draw one world."""
         return ConstantWorld(self.recipe.draw(seed))
 
     def describe(self) -> dict[str, Any]:
-        """The recipe's settings, and what was changed."""
+        """Return the settings of the underlying recipe, with the kind of this one."""
         return {**self.recipe.describe(), "kind": type(self).__name__}
 
 
 @dataclass(frozen=True)
 class NormalContexts:
-    """The worlds of a recipe, with normal contexts of the table's covariance in place of its rows.
+    """A recipe with normal contexts of the table's covariance in place of the table's rows.
 
-    Sensing, parameters and noises are the recipe's. Rewards must be logistic: 0/1 rewards belong
-    to rows.
+    Sensing, parameters and noises are those of the underlying recipe.
+
+    Parameters
+    ----------
+    recipe : RandomDatasetWorld
+        The underlying recipe. Its rewards must be logistic: 0/1 rewards belong to rows.
     """
 
     recipe: RandomDatasetWorld
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms."""
         return self.recipe.n_arms
 
     @property
@@ -116,7 +150,7 @@ class NormalContexts:
         return self.recipe.dim
 
     def draw(self, seed: Seed | Streams = None) -> LinearWorld:
-        """One world."""
+        """Draw one world."""
         world = self.recipe.draw(seed)
         assert world.parameters is not None
         return LinearWorld(
@@ -129,5 +163,5 @@ class NormalContexts:
         )
 
     def describe(self) -> dict[str, Any]:
-        """The recipe's settings, and what was changed."""
+        """Return the settings of the underlying recipe, with the kind of this one."""
         return {**self.recipe.describe(), "kind": type(self).__name__}

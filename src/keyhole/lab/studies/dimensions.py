@@ -24,17 +24,17 @@ from keyhole.lab.worlds import LinearWorld, RandomLinearWorld
 
 DIMENSIONS = (10, 20, 40, 80)
 POLICY = {THOMPSON: ThompsonSampling(v="oracle")}
-# Half of the way from (log t)^2, the claim, to (log t)^2.5, which must be refused.
+# Halfway between (log t)^2, the claim, and (log t)^2.5, which must be refused.
 POWER, POWER_MARGIN = 2.0, 0.25
-# Half of the way from t^-0.5, the claim, to t^-0.4, which must be refused.
+# Halfway between t^-0.5, the claim, and t^-0.4, which must be refused.
 RATE, RATE_MARGIN = -0.5, 0.05
-# Errors are drawn from this round on (a twentieth of a shorter horizon): before, they are the
-# prior's, and their scale hides the rest.
+# Errors are plotted from this round on (a twentieth of a shorter horizon). Earlier errors are those
+# of the prior, and their scale hides the rest.
 FIRST_ROUND = 500
 
 
 def regret_cells(settings: Settings) -> list[Cell]:
-    """All pairs of dimensions, a new instance in each replication."""
+    """Return a cell for each pair of dimensions, with a new instance in each replication."""
     dimensions = (10, 40) if settings.quick else DIMENSIONS
     return [
         Cell(
@@ -49,7 +49,7 @@ def regret_cells(settings: Settings) -> list[Cell]:
 
 
 def regret_figure(table: xr.Dataset) -> Figure:
-    """A panel for each observation_dim, a line for each context_dim."""
+    """Draw a panel for each observation_dim, and a line for each context_dim."""
     dimensions = np.unique(table.observation_dim)
     figure, axes = panels.panels(len(dimensions) // 2, 2, same_y=True)
     curves = normalized_regret(table).isel(policy=0)
@@ -61,7 +61,7 @@ def regret_figure(table: xr.Dataset) -> Figure:
 
 
 def regret_verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Mean regret grows no faster than (log t)^2 for every pair."""
+    """Decide whether mean regret grows no faster than (log t)^2 for every pair."""
     regrets = table["regret"].isel(policy=0)
     powers = {str(cell): power_of_log(regrets.sel(cell=cell)) for cell in table.cell.values}
     highest = max(powers, key=lambda name: powers[name].high)
@@ -76,7 +76,10 @@ def regret_verdicts(table: xr.Dataset) -> list[Verdict]:
 
 
 def error_cells(settings: Settings) -> list[Cell]:
-    """One instance for each pair, so that an arm is the same in every replication."""
+    """Return a cell for each pair of dimensions, with one instance for all replications.
+
+    An arm is then the same in every replication.
+    """
     sizes = sized(settings, 200)
     return [
         Cell(
@@ -92,12 +95,12 @@ def error_cells(settings: Settings) -> list[Cell]:
 
 
 def error_curves(table: xr.Dataset) -> xr.DataArray:
-    """sqrt(t) ||mean - eta|| of each arm."""
+    """Return sqrt(t) ||mean - eta|| of each arm."""
     return times_root(table.error)
 
 
 def error_figure(table: xr.Dataset) -> Figure:
-    """A panel for each pair of dimensions, a line for each arm."""
+    """Draw a panel for each pair of dimensions, and a line for each arm."""
     figure, axes = panels.panels(1, 3, same_y=True)
     curves = error_curves(table).isel(policy=0).assign_coords(arm=table.arm.values + 1)
     curves = curves.sel(time=curves.time >= min(FIRST_ROUND, int(curves.time[-1]) // 20))
@@ -110,7 +113,7 @@ def error_figure(table: xr.Dataset) -> Figure:
 
 
 def error_verdicts(table: xr.Dataset) -> list[Verdict]:
-    """The mean error of every arm falls at least as fast as 1 / sqrt(t)."""
+    """Decide whether the mean error of every arm falls at least as fast as 1 / sqrt(t)."""
     errors = table["error"].isel(policy=0)
     rates = {
         f"{cell}, arm {arm + 1}": rate_of_decay(errors.sel(cell=cell, arm=arm))

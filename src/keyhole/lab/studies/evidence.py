@@ -1,11 +1,11 @@
 """Statistics that decide claims, each with a 99% interval over replications.
 
-Replications are independent. A number that one replication has gets Student's interval; a number
-that only all of them have together, such as the power of a mean curve, gets the jackknife's.
+Replications are independent. A number of each replication gets Student's interval. A number of all
+replications together, such as the power of a mean curve, gets the jackknife's.
 
-The burden of proof is on the claim. It holds where the whole interval lies on its side of a limit,
-does not hold where the whole interval lies on the other side, and is undecided in between. A limit
-is the claim's own number plus a margin, which each study states with its reason.
+The burden of proof is on the claim. It holds if the whole interval lies on its side of a limit,
+does not hold if the whole interval lies on the other side, and is undecided otherwise. A limit is
+the claim's own number plus a margin, which each study states with its reason.
 """
 
 from __future__ import annotations
@@ -24,18 +24,26 @@ from keyhole.lab.studies.study import Outcome, Verdict
 
 Floats = NDArray[np.float64]
 
-# Sixteen cells at 99% each are wrong about one of them in fewer than one run of ten.
+# With sixteen cells at 99% each, fewer than one run in ten is wrong about a cell.
 LEVEL = 0.99
-# Growth is fitted to the last nine tenths of the rounds: what was learned first follows no power.
+# Growth is fitted to the last nine tenths of the rounds: the first rounds follow no power.
 START = 0.1
-# Gains of regret are taken over this many stretches, which are equal in log t.
+# The number of stretches, equal in log t, over which gains of regret are taken.
 STRETCHES = 4
-# The paper's worst case is the worst of this many replications.
+# The number of replications of the paper's worst case.
 WORST_OF = 50
 
 
 class Estimate(NamedTuple):
-    """A number and the half width of its 99% interval."""
+    """A number and the half width of its 99% interval.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    margin : float
+        The half width of the interval.
+    """
 
     value: float
     margin: float
@@ -56,7 +64,7 @@ class Estimate(NamedTuple):
         return f"{self.value:+.1%} ± {self.margin:.1%}"
 
     def __str__(self) -> str:
-        # A margin of 0.004 printed as 0.00 would claim what nobody knows.
+        # A margin of 0.004 printed as 0.00 would claim too much precision.
         places = 3 if self.margin < 0.095 else 2
         return f"{self.value:.{places}f} ± {self.margin:.{places}f}"
 
@@ -65,40 +73,84 @@ class Estimate(NamedTuple):
 
 
 def at_most(found: Estimate, limit: float) -> Outcome:
-    """Decide whether a number is at most a limit."""
+    """Decide whether a number is at most a limit.
+
+    Parameters
+    ----------
+    found : Estimate
+        The number with its interval.
+    limit : float
+        The limit.
+
+    Returns
+    -------
+    Outcome
+        The decision.
+    """
     if found.high <= limit:
         return Outcome.HOLDS
     return Outcome.FAILS if found.low > limit else Outcome.UNDECIDED
 
 
 def at_least(found: Estimate, limit: float) -> Outcome:
-    """Decide whether a number is at least a limit."""
+    """Decide whether a number is at least a limit.
+
+    Parameters
+    ----------
+    found : Estimate
+        The number with its interval.
+    limit : float
+        The limit.
+
+    Returns
+    -------
+    Outcome
+        The decision.
+    """
     return at_most(Estimate(-found.value, found.margin), -limit)
 
 
 def within(found: Estimate, limit: float) -> Outcome:
-    """Decide whether a number is at most a limit in size, whatever its sign."""
+    """Decide whether the absolute value of a number is at most a limit.
+
+    Parameters
+    ----------
+    found : Estimate
+        The number with its interval.
+    limit : float
+        The limit.
+
+    Returns
+    -------
+    Outcome
+        The decision.
+    """
     return all_of([at_most(found, limit), at_least(found, -limit)])
 
 
 def all_of(outcomes: list[Outcome]) -> Outcome:
-    """Decide a claim about all of several things: one that fails is enough to refute it."""
+    """Decide a claim about all of several cases: one that fails is enough to refute it."""
     if Outcome.FAILS in outcomes:
         return Outcome.FAILS
     return Outcome.UNDECIDED if Outcome.UNDECIDED in outcomes else Outcome.HOLDS
 
 
 def counted(claim: str, outcomes: Mapping[str, Outcome], detail: str) -> Verdict:
-    """Return one verdict about many cells, which names the cells that do not bear it out.
+    """Return one verdict about many cells, with the names of the cells that do not support it.
 
     Parameters
     ----------
     claim : str
         The claim, about every cell.
     outcomes : mapping of str to Outcome
-        What was decided for each cell, by its name.
+        The outcome for each cell, by its name.
     detail : str
-        The numbers behind it.
+        The numbers behind the verdict.
+
+    Returns
+    -------
+    Verdict
+        The verdict.
     """
     held = sum(outcome == Outcome.HOLDS for outcome in outcomes.values())
     said = [f"holds for {held} of {len(outcomes)}"]
@@ -119,7 +171,7 @@ def listed(found: Mapping[str, Estimate]) -> str:
 
 
 def estimate(values: xr.DataArray) -> Estimate:
-    """Return the mean of a number that each replication has, with Student's interval."""
+    """Return the mean over replications of a number of each, with Student's interval."""
     numbers = values.values.reshape(-1)
     if numbers.size < 2:
         return Estimate(float(numbers.mean()), np.inf)
@@ -128,7 +180,9 @@ def estimate(values: xr.DataArray) -> Estimate:
 
 
 def jackknife(samples: Floats, statistic: Callable[[Floats], float]) -> Estimate:
-    """Return a statistic of all replications, with an interval from leaving each of them out.
+    """Return a statistic of all replications, with its jackknife interval.
+
+    The interval is from leaving each replication out.
 
     Parameters
     ----------
@@ -140,7 +194,7 @@ def jackknife(samples: Floats, statistic: Callable[[Floats], float]) -> Estimate
     Returns
     -------
     Estimate
-        Undecided (NaN or infinite) where the statistic is, or with fewer than three replications.
+        Undecided (NaN or infinite) if the statistic is, or with fewer than three replications.
     """
     n = len(samples)
     value = statistic(samples)
@@ -152,25 +206,30 @@ def jackknife(samples: Floats, statistic: Callable[[Floats], float]) -> Estimate
 
 
 def _width(n: int) -> float:
-    """The half width of an interval in standard errors, of n replications."""
+    """Return the half width of an interval from n replications, in standard errors."""
     return float(student.ppf(0.5 + LEVEL / 2, n - 1))
 
 
-# -- how curves grow ------------------------------------------------------------------------------
+# -- growth of curves -----------------------------------------------------------------------------
 
 
 def power_of_log(curves: xr.DataArray, *, worst_of: int = 0) -> Estimate:
     """Return the b with which a cumulative curve grows like (log t)^b plus a constant.
 
-    It is fitted to what is gained per unit of log t, which grows like (log t)^(b - 1). So the
-    regret of the first rounds, which is large where dimensions are, does not count.
+    It is fitted to the gain per unit of log t, which grows like (log t)^(b - 1). The regret of the
+    first rounds, which is large for large dimensions, therefore does not count.
 
     Parameters
     ----------
     curves : DataArray (replication, time)
         Cumulative curves.
     worst_of : int, default 0
-        Fit the expected worst of that many replications in place of the mean.
+        Fit the expected worst of this number of replications in place of the mean; 0 fits the mean.
+
+    Returns
+    -------
+    Estimate
+        The power b.
     """
     return _power(curves, np.log, worst_of)
 
@@ -178,7 +237,17 @@ def power_of_log(curves: xr.DataArray, *, worst_of: int = 0) -> Estimate:
 def power_of_time(curves: xr.DataArray, *, worst_of: int = 0) -> Estimate:
     """Return the b with which a cumulative curve grows like t^b plus a constant.
 
-    Parameters are those of `power_of_log`.
+    Parameters
+    ----------
+    curves : DataArray (replication, time)
+        Cumulative curves.
+    worst_of : int, default 0
+        Fit the expected worst of this number of replications in place of the mean; 0 fits the mean.
+
+    Returns
+    -------
+    Estimate
+        The power b.
     """
     return _power(curves, lambda t: t, worst_of)
 
@@ -202,7 +271,13 @@ def rate_of_decay(curves: xr.DataArray) -> Estimate:
 
 
 def slope(x: Floats, y: Floats) -> float:
-    """Return the least squares slope of log y on x, or NaN where some y is not above 0."""
+    """Return the least squares slope of log y on x, or NaN if some y is not above 0.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,)
+        The points.
+    """
     if not (y > 0.0).all():
         return float("nan")
     centred = x - x.mean()
@@ -214,15 +289,15 @@ def expected_worst(samples: Floats, size: int) -> Floats:
 
     The worst of a set is its curve with the largest end. Over all sets of `size` out of n, the
     curve of rank r is the worst of C(n - r, size - 1) out of C(n, size). With n = size it is the
-    worst curve itself; with more replications it is their mean over many such experiments, which
-    has an interval where a single largest curve has none.
+    worst curve itself. With more replications it is the mean over many such experiments, which has
+    an interval; a single largest curve has none.
 
     Parameters
     ----------
     samples : array (n, time)
         A curve for each replication.
     size : int
-        The number of replications of one experiment; n where there are fewer.
+        The number of replications of one experiment; n is used if it is smaller.
 
     Returns
     -------
@@ -244,7 +319,7 @@ def _log_choose(n: Floats | int, k: int) -> Floats:
 
 
 def _late(curves: xr.DataArray, stretches: int) -> tuple[Floats, Floats]:
-    """Values (replication, time) at the ends of late stretches that are equal in log t, and t."""
+    """Return values (replication, time) at the ends of late stretches equal in log t, and t."""
     end = float(curves.time[-1])
     ends = end * START ** (1.0 - np.arange(stretches + 1) / stretches)
     chosen = curves.sel(time=ends, method="nearest").transpose("replication", "time")

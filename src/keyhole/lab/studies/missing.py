@@ -1,4 +1,4 @@
-"""`missing`: what gaps in observations cost, by their share and by what is put in their place."""
+"""`missing`: the cost of missing entries, by their share and by the way they are filled."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ WORDS = {
     "zero": "zero",
     "drop": "observation dropped",
 }
-# Where entries have their mean; their standard deviations are about 2.
+# The means of entries; their standard deviations are about 2.
 CENTRES = {0.0: "entries about zero", 10.0: "entries about 10"}
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """Each share with each filling, and nothing missing, in one world with two zeros."""
+    """Return a cell for each centre, filling and share, and for no missing entries.
+
+    All cells have the same world.
+    """
     sizes = sized(settings, replications=20)
     if settings.horizon is None:
         sizes["horizon"] = min(sizes["horizon"], 1000)
@@ -49,7 +52,7 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def _final(table: xr.Dataset, centre: float, fill: str, share: float) -> xr.DataArray:
-    """Final regrets of one cell; with nothing missing, all fillings are the same."""
+    """Return the final regrets of one cell; with no missing entries all fillings are the same."""
     chosen = (table["centre"] == centre) & (table["share"] == share)
     if share > 0.0:
         chosen &= table["fill"] == fill
@@ -58,7 +61,7 @@ def _final(table: xr.Dataset, centre: float, fill: str, share: float) -> xr.Data
 
 
 def figure(table: xr.Dataset) -> Figure:
-    """Final regret against the share of gaps, a line for each filling."""
+    """Draw final regret against the share of missing entries, with a line for each filling."""
     drawing, axes = panels.panels(1, 2, same_x=True)
     shares = (0.0, *SHARES)
     levels = table["regret"].isel(policy=0, time=-1).mean("replication")
@@ -96,7 +99,7 @@ def figure(table: xr.Dataset) -> Figure:
 
 
 def verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Prediction beats every other filling wherever anything is missing."""
+    """Decide whether prediction beats every other filling at every share of missing entries."""
     found = []
     for centre, where in CENTRES.items():
         for fill in FILLS[1:]:

@@ -1,4 +1,4 @@
-"""Figures of several panels, legible in print: one legend for all, below or beside the data."""
+"""Figures of several panels, legible in print, with one legend for all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 # Inches: the width of a page's text, and a panel's height.
 WIDTH, HEIGHT = 7.0, 2.3
-# A curve a tenth as high as its panel is still read; data sets may differ a hundredfold.
+# A curve a tenth as high as its panel is still legible; data sets may differ a hundredfold.
 LEGIBLE = 10.0
 
 
@@ -24,9 +24,16 @@ def panels(
     Parameters
     ----------
     rows, columns : int
-        How many panels there are.
+        The numbers of rows and columns of panels.
     same_x, same_y : bool or "col"
-        Whether all panels, or those of a column, have one range. Panels that readers compare do.
+        Whether all panels, or those of a column, have one range. Panels for comparison do.
+
+    Returns
+    -------
+    figure : Figure
+        The figure.
+    axes : list of Axes
+        The axes of the panels.
     """
     figure = Figure(figsize=(WIDTH, HEIGHT * rows + 0.5), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex=same_x, sharey=same_y)
@@ -34,12 +41,29 @@ def panels(
 
 
 def comparable(levels: Sequence[float]) -> bool:
-    """Decide whether panels of these levels can share a range: the lowest must stay legible."""
+    """Return whether panels of these levels can share a range: the lowest must stay legible."""
     return max(levels) < LEGIBLE * min(levels)
 
 
 def finished(figure: Figure, axes: Sequence[Axes], *, ylabel: str, xlabel: str = "round") -> Figure:
-    """Common labels, and one legend below for the curves that the panels share."""
+    """Set common labels, and add one legend below for the curves that the panels share.
+
+    Parameters
+    ----------
+    figure : Figure
+        The figure.
+    axes : sequence of Axes
+        The axes of its panels.
+    ylabel : str
+        The common label of the y axes.
+    xlabel : str, default "round"
+        The label of the x axes of the last row.
+
+    Returns
+    -------
+    Figure
+        The same figure.
+    """
     figure.supylabel(ylabel, fontsize="medium")
     entries: dict[str, Artist] = {}
     for one in axes:

@@ -1,4 +1,4 @@
-"""fig4, fig5 and fig6: real data, each class an arm and one patient a round."""
+"""fig4, fig5 and fig6: real data, with an arm for each class and one patient in each round."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from keyhole.lab.summary import rate_between, summarize
 from keyhole.lab.tables import Dataset
 from keyhole.lab.worlds import RandomDatasetWorld, Rewards
 
-# The paper's data with the numbers that are seen (section 5), each with a table that comes with
-# scikit-learn and serves where neither a folder nor OpenML has the paper's.
+# The paper's data with their observation dimensions (section 5). Each has a stand-in, a table that
+# comes with scikit-learn, used if neither a folder nor OpenML has the paper's.
 EYE_MOVEMENTS = Table(
     name="eye_movements",
     title="Eye movements",
     observation_dim=13,
     sizes="26 features seen as 13 numbers, 3 arms",
-    # The table with the most rows (1,797) of those that have three classes or more.
+    # The table with the most rows (1,797) among those with at least three classes.
     stand_in=Table(
         name="digits",
         title="Digits",
@@ -65,16 +65,16 @@ EEG = Table(
     ),
 )
 TABLES = (EYE_MOVEMENTS, EEG)
-# The title of each table, and the title of the one that it stands in for.
+# The title of each table, and for a stand-in the title of the table that it replaces.
 TITLES = {one.name: (one.title, "") for one in TABLES} | {
     one.stand_in.name: (one.stand_in.title, one.title) for one in TABLES if one.stand_in is not None
 }
 ORACLE = "regression oracle"
-# Rates are means over this many patients; bands are of means over ten times as many.
+# The number of patients in the mean of a rate; bands are of means over ten times this number.
 WINDOW, WINDOWS_OF_BAND = 100, 10
-# Rates this close at the end are called the same: two patients of a hundred.
+# Final rates within this distance count as equal: two patients of a hundred.
 RATE_MARGIN = 0.02
-# Half of the way from (log t)^2, the claim, to (log t)^2.5, which must be refused.
+# Halfway between (log t)^2, the claim, and (log t)^2.5, which must be refused.
 POWER, POWER_MARGIN = 2.0, 0.25
 
 
@@ -96,43 +96,61 @@ def _cells(settings: Settings, rewards: tuple[Rewards, ...]) -> list[Cell]:
 
 
 def windows(horizon: int) -> tuple[int, ...]:
-    """Return the ends of windows of 100 rounds, or a twentieth of fewer rounds than 2,000."""
+    """Return the ends of windows of 100 rounds, or of horizon / 20 if that is less."""
     window = min(WINDOW, max(1, horizon // 20))
     return tuple(sorted({*range(window, horizon + 1, window), horizon}))
 
 
 @lru_cache(maxsize=4)
 def prepared(name: str, data_dir: Path | None) -> Dataset:
-    """Return a table of the catalogue, clipped and standardised."""
+    """Return a table of the catalogue, clipped and standardised.
+
+    Parameters
+    ----------
+    name : str
+        The name of the table.
+    data_dir : Path or None
+        A folder of CSV files.
+    """
     return datasets.load(name, data_dir=data_dir).prepared()
 
 
 @lru_cache(maxsize=8)
 def recipe(table: Table, rewards: Rewards, data_dir: Path | None) -> RandomDatasetWorld:
-    """Return the worlds of a table, whose logistic rewards are then fitted once for all studies."""
+    """Return the recipe of a table's worlds; logistic rewards are fitted once for all studies.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    rewards : {"logistic", "linear"}
+        The kind of rewards; see `RandomDatasetWorld`.
+    data_dir : Path or None
+        A folder of CSV files.
+    """
     return RandomDatasetWorld(
         prepared(table.name, data_dir), table.observation_dim, rewards=rewards
     )
 
 
 def logistic_cells(settings: Settings) -> list[Cell]:
-    """Both data sets, with rewards x'mu."""
+    """Return the cells of both data sets, with rewards x'mu."""
     return _cells(settings, ("logistic",))
 
 
 def both_cells(settings: Settings) -> list[Cell]:
-    """Both data sets, with 0/1 rewards and with rewards x'mu."""
+    """Return the cells of both data sets, with 0/1 rewards and with rewards x'mu."""
     return _cells(settings, ("linear", "logistic"))
 
 
 def rate_curves(table: xr.Dataset) -> xr.DataArray:
-    """The share of right answers among every 100 patients, of the policy and of the oracle."""
+    """Return the share of right answers in each window, for the policy and for the oracle."""
     oracle = table.best_correct.expand_dims(policy=[ORACLE])
     return rate_between(xr.concat([table.correct, oracle], "policy"))
 
 
 def rate_figure(table: xr.Dataset) -> Figure:
-    """A panel for each data set and reward: dots of 100 patients each, and bands of 1,000."""
+    """Draw a panel for each data set and reward: dots of 100 patients each, and bands of 1,000."""
     figure, axes = _panels(table, same_y="col")
     rates, wide = rate_curves(table), rate_curves(_wide(table))
     for one, cell in zip(axes, by_reward(table), strict=True):
@@ -141,7 +159,7 @@ def rate_figure(table: xr.Dataset) -> Figure:
             _dots(one, rates.sel(where), wide.sel(where), policy)
         one.fill_between([], [], [], color="0.4", alpha=0.3, linewidth=0, label="95% band")
         plots.dressed(one, "", heading(table, cell))
-    for one in axes:  # after all are drawn: those of a column share their range
+    for one in axes:  # after all are drawn, since the panels of a column share their range
         one.autoscale(axis="y")
         one.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
         one.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
@@ -149,14 +167,14 @@ def rate_figure(table: xr.Dataset) -> Figure:
 
 
 def _wide(table: xr.Dataset) -> xr.Dataset:
-    """The table at the ends of wide windows."""
+    """Return the table at the ends of wide windows."""
     last = table.sizes["time"] - 1
     ends = list(range(WINDOWS_OF_BAND - 1, last + 1, WINDOWS_OF_BAND))
     return table.isel(time=ends if ends and ends[-1] == last else [*ends, last])
 
 
 def rate_verdicts(table: xr.Dataset) -> list[Verdict]:
-    """At the end the rate is the oracle's, up to a margin."""
+    """Decide whether the final rate equals the oracle's up to a margin."""
     ends = table.isel(time=[int(0.9 * table.sizes["time"]) - 1, -1])
     last = rate_curves(ends).isel(time=-1)
     behind = {
@@ -178,7 +196,7 @@ def rate_verdicts(table: xr.Dataset) -> list[Verdict]:
 
 
 def regret_figure(table: xr.Dataset) -> Figure:
-    """A panel for each data set and reward."""
+    """Draw a panel for each data set and reward."""
     curves = normalized_regret(table)
     highest = curves.max(("policy", "replication", "time")).values.tolist()
     figure, axes = _panels(table, same_y=panels.comparable(highest))
@@ -188,7 +206,10 @@ def regret_figure(table: xr.Dataset) -> Figure:
 
 
 def regret_verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Logistic: at most (log t)^2. Linear, which is misspecified: a little faster."""
+    """Decide whether regret grows at most like (log t)^2 for logistic rewards, and faster for 0/1.
+
+    The linear model is misspecified for 0/1 rewards.
+    """
     regrets, limit = table["regret"].isel(policy=0), POWER + POWER_MARGIN
     kinds = {
         kind: {
@@ -217,13 +238,21 @@ def _panels(table: xr.Dataset, *, same_y: bool | Literal["col"]) -> tuple[Figure
 
 
 def by_reward(table: xr.Dataset) -> list[str]:
-    """Return cells in the paper's order: a row of panels for each kind of reward."""
+    """Return the cells in the paper's order: a row of panels for each kind of reward."""
     kinds, cells = table.rewards.values, table.cell.values
     return [cell for kind in ("linear", "logistic") for cell in cells[kinds == kind]]
 
 
 def title(table: xr.Dataset, cell: str) -> str:
-    """Return the data set and the rewards of a cell, in words."""
+    """Return the data set and the rewards of a cell, in words.
+
+    Parameters
+    ----------
+    table : Dataset
+        The table of the study.
+    cell : str
+        The name of the cell.
+    """
     one = table.sel(cell=cell)
     kind = "0/1" if one.rewards == "linear" else "logistic"
     name, paper = TITLES[str(one.data.values)]
@@ -231,19 +260,27 @@ def title(table: xr.Dataset, cell: str) -> str:
 
 
 def heading(table: xr.Dataset, cell: str) -> str:
-    """Return the title of a panel; that of a stand-in says for what it stands in."""
+    """Return the title of a panel; for a stand-in it names the table that is replaced.
+
+    Parameters
+    ----------
+    table : Dataset
+        The table of the study.
+    cell : str
+        The name of the cell.
+    """
     _, paper = TITLES[str(table.data.sel(cell=cell).values)]
     name = title(table, cell)
     return name.replace(" (stand-in)", "") + f"\n(stand-in for {paper})" if paper else name
 
 
 def _rounds(table: xr.Dataset) -> str:
-    """What a round is: the rows of a stand-in need not be patients."""
+    """Return the label of rounds: the rows of a stand-in need not be patients."""
     return "rounds" if any(TITLES[name][1] for name in table.data.values) else "patients"
 
 
 def _dots(axes: Axes, rates: xr.DataArray, wide: xr.DataArray, name: str) -> None:
-    """A pale dot for every window, and the mean of wide windows with its band over them."""
+    """Draw a pale dot for every window, and the mean of wide windows with its band."""
     summary, colour = summarize(wide), plots.colour(name)
     axes.plot(_middles(rates), rates.mean("replication"), "o", color=colour, ms=1.6, alpha=0.3)
     axes.plot(_middles(wide), summary["mean"], color=colour, linewidth=1.2, label=name)
@@ -251,7 +288,7 @@ def _dots(axes: Axes, rates: xr.DataArray, wide: xr.DataArray, name: str) -> Non
 
 
 def _middles(rates: xr.DataArray) -> xr.DataArray:
-    """The middle of each window, whose end is its time."""
+    """Return the middle of each window; the time of a window is its end."""
     middles: xr.DataArray = (rates.time + rates.time.shift(time=1, fill_value=0)) / 2
     return middles
 

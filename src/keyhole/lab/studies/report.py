@@ -1,4 +1,4 @@
-"""One page for all studies of a folder: each claim, its figure, its verdict."""
+"""One page for all studies of a folder: each claim, its figure and its verdict."""
 
 from __future__ import annotations
 
@@ -25,15 +25,27 @@ GREEK = {
     "delta": "δ",
     "mu": "μ",
 }
-# How the page shows each outcome.
+# The CSS class of each outcome on the page.
 OUTCOMES = {Outcome.HOLDS: "yes", Outcome.FAILS: "no", Outcome.UNDECIDED: "open"}
 PAGE, AUDIT_PAGE, LEFT_OUT = "index.html", "audit.html", ".left-out.json"
 
 
 def write(out: Path, studies: list[Study], left_out: dict[str, str] | None = None) -> Path:
-    """Write the page of all that is in a folder, and of what was left out and why.
+    """Write the page of all studies in a folder, with the omitted studies and the reasons.
 
-    Without `left_out` it is what the page said before.
+    Parameters
+    ----------
+    out : Path
+        The folder.
+    studies : list of Study
+        The studies to look for in the folder.
+    left_out : dict of str to str, optional
+        The reason for each omitted study, by its name. By default the reasons of the previous page.
+
+    Returns
+    -------
+    Path
+        The path of the page.
     """
     kept = out / LEFT_OUT
     if left_out is None:
@@ -58,7 +70,22 @@ def write(out: Path, studies: list[Study], left_out: dict[str, str] | None = Non
 
 
 def write_audit(out: Path, scope: Scope, findings: list[Finding]) -> Path:
-    """Write the page of an audit, which the page of the studies links to."""
+    """Write the page of an audit, which the page of the studies links to.
+
+    Parameters
+    ----------
+    out : Path
+        The folder.
+    scope : Scope
+        The scope of the audit.
+    findings : list of Finding
+        The findings of the audit.
+
+    Returns
+    -------
+    Path
+        The path of the page.
+    """
     return _rendered(out / AUDIT_PAGE, "audit.html.j2", scope=scope, findings=findings)
 
 
@@ -73,7 +100,7 @@ def _rendered(path: Path, template: str, **given: Any) -> Path:
 
 
 def formulas(text: str) -> Markup:
-    """Plain text as HTML, with powers raised, indices lowered, and Greek letters."""
+    """Return plain text as HTML, with superscripts, subscripts and Greek letters."""
     html = re.sub(r"\^(-?\d+([./]\d+)?)", r"<sup>\1</sup>", str(escape(text)))
     for word, letter in GREEK.items():
         html = re.sub(rf"\b{word}(_|\b)", rf"{letter}\1", html)
@@ -83,13 +110,13 @@ def formulas(text: str) -> Markup:
 
 
 def _plural(outcome: str, count: int) -> str:
-    """An outcome as a verb of so many claims."""
+    """Return an outcome as a verb that agrees with the number of claims."""
     many = {Outcome.HOLDS: "hold", Outcome.FAILS: "do not hold"}
     return str(outcome) if count == 1 else many.get(Outcome(outcome), str(outcome))
 
 
 def _choices(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every choice once, with the studies that made it."""
+    """Return every choice once, with the studies that made it."""
     made: dict[tuple[str, ...], list[str]] = {}
     for one in found:
         for choice in one["choices"]:
@@ -106,5 +133,5 @@ def _missing(left_out: dict[str, str], found: list[dict[str, Any]]) -> dict[str,
 
 
 def _embedded(path: Path) -> str:
-    """A figure as part of the page: nothing beside the file is needed to read it."""
+    """Return a figure as a data URL, so that the page needs no other file."""
     return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()

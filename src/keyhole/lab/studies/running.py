@@ -1,4 +1,4 @@
-"""Running studies: every cell once, and of each study a figure, its data and a manifest."""
+"""Functions that run studies: each cell once, and a figure, data and a manifest for each study."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from keyhole.lab.studies.study import Cell, Settings, Study, Verdict
 from keyhole.lab.summary import summarize
 
 FILES = ("data.nc", "data.csv", "figure.png", "figure.svg", "figure.pdf")
-# The same figure is the same file: no dates and no random names in it. Fonts that journals take.
+# No dates and no random names, so that equal figures are equal files. Fonts that journals accept.
 STYLE: dict[Any, Any] = {"svg.hashsalt": "keyhole", "pdf.fonttype": 42, "font.size": 9}
 DPI = 200
 # The format of manifests; 2 has outcomes, rules and choices.
@@ -38,7 +38,17 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Job:
-    """A study with the cells that it needs."""
+    """A study with its settings and cells.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    settings : Settings
+        The settings of the run.
+    cells : list of Cell
+        The cells that the study needs.
+    """
 
     study: Study
     settings: Settings
@@ -46,12 +56,12 @@ class Job:
 
     @property
     def rounds(self) -> int:
-        """How many rounds all of it takes."""
+        """The total number of rounds."""
         return sum(cell.horizon * cell.replications for cell in self.cells)
 
     @property
     def key(self) -> str:
-        """What tells its result from another's."""
+        """A digest that identifies the result."""
         cells = [(cell_key(cell), cell.replications) for cell in self.cells]
         return _digest([self.study.name, self.study.rule, *cells])
 
@@ -64,10 +74,33 @@ def run(
     workers: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """The manifest of a study, made or found in its folder below `out`.
+    """Run a study, unless it is finished in its folder below `out`, and return its manifest.
 
-    A study that is there with the same settings is not done again, nor is a replication of a
-    cell, whichever study it was for: all of them stay in the folder `cells`.
+    A study that is there with the same settings is not run again. Neither is a replication of a
+    cell, for whichever study it was run: all of them stay in the folder `cells`.
+
+    Parameters
+    ----------
+    job : Job
+        The study with its settings and cells.
+    out : Path
+        The folder of all studies.
+    executor : Executor, optional
+        Passed to `simulate`.
+    workers : int, optional
+        Passed to `simulate`.
+    progress : callable, optional
+        Receives the number of finished rounds.
+
+    Returns
+    -------
+    dict
+        The manifest.
+
+    Raises
+    ------
+    FileError
+        If the folder of the study is a file.
     """
     folder = out / job.study.name
     if folder.exists() and not folder.is_dir():
@@ -81,7 +114,7 @@ def run(
     simulated = time.perf_counter()
     table = tabled(job.cells, runs)
     folder.mkdir(parents=True, exist_ok=True)
-    # Without its manifest a folder is unfinished, whatever an interruption leaves in it.
+    # A folder without a manifest is unfinished, whatever files an interruption leaves in it.
     (folder / "manifest.json").unlink(missing_ok=True)
     packed = {name: {"zlib": True, "complevel": 2} for name in table.data_vars}
     table.to_netcdf(folder / "data.nc", engine="h5netcdf", encoding=packed)
@@ -99,7 +132,20 @@ def run(
 
 
 def tabled(cells: list[Cell], runs: list[xr.Dataset]) -> xr.Dataset:
-    """All cells in one table, over `cell`; arms that a cell does not have are missing there."""
+    """Return all cells in one table, over `cell`; arms that a cell does not have are missing there.
+
+    Parameters
+    ----------
+    cells : list of Cell
+        The cells.
+    runs : list of Dataset
+        The result of `simulate` for each cell.
+
+    Returns
+    -------
+    Dataset
+        The table.
+    """
     names = [str(cell) for cell in cells]
     table = xr.concat(runs, "cell", join="outer", data_vars="all", combine_attrs="drop_conflicts")
     places = {name: ("cell", [cell.where[name] for cell in cells]) for name in cells[0].where}
@@ -107,7 +153,22 @@ def tabled(cells: list[Cell], runs: list[xr.Dataset]) -> xr.Dataset:
 
 
 def described(job: Job, verdicts: list[Verdict], seconds: dict[str, float]) -> dict[str, Any]:
-    """All that is to be said of a finished study, in plain types."""
+    """Return the manifest of a finished study, in plain types.
+
+    Parameters
+    ----------
+    job : Job
+        The study with its settings and cells.
+    verdicts : list of Verdict
+        The verdicts of the study.
+    seconds : dict of str to float
+        The duration of each stage.
+
+    Returns
+    -------
+    dict
+        The manifest.
+    """
     first = job.cells[0]
     return {
         "study": job.study.name,
@@ -142,7 +203,7 @@ def described(job: Job, verdicts: list[Verdict], seconds: dict[str, float]) -> d
 
 
 def command(job: Job) -> str:
-    """The line that makes it again."""
+    """Return the command line that repeats the study."""
     given = job.settings
     flags = {"--horizon": given.horizon, "--replications": given.replications, "--seed": given.seed}
     words = [f"{name} {value}" for name, value in flags.items() if value is not None]
@@ -154,18 +215,18 @@ def command(job: Job) -> str:
 
 
 def manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest in a study's folder, if there is a whole one."""
+    """Return the manifest in a study's folder, or None if there is no complete one."""
     try:
         known = json.loads((folder / "manifest.json").read_text())
     except (FileNotFoundError, ValueError):
         return None
-    # One of another format, such as an earlier version's, is worth no more than a new one.
+    # A manifest of another format, such as that of an earlier version, is made again.
     whole = isinstance(known, dict) and known.get("format") == FORMAT and "key" in known
     return known if whole else None
 
 
 def cell_key(cell: Cell) -> str:
-    """What tells a cell's replications from another's, however many there are."""
+    """Return a digest that identifies a cell's replications, for any number of them."""
     plan = Plan.of(cell.world, cell.policies, cell.horizon, cell.seed, cell.checkpoints)
     return _digest([plan.described, versions()["keyhole"]])
 
@@ -196,15 +257,15 @@ def _simulated(
     try:
         return once()
     except FileError as reason:
-        if isinstance(reason, OSError):  # a full disk, say: what is there is not damaged
+        if isinstance(reason, OSError):  # such as a full disk: the stored files are not damaged
             raise
-        # A damaged file in there is worth no more than the simulation that it saves.
+        # A damaged file only saves a simulation, so the folder is deleted and simulated again.
         shutil.rmtree(kept)
         return once()
 
 
 def _draw(figure: Figure, folder: Path) -> None:
-    """The figure in every format, laid out once: each `savefig` would do so again."""
+    """Write the figure in every format, laid out once: each `savefig` would repeat the layout."""
     layout = figure.get_layout_engine()
     if layout is not None:
         layout.execute(figure)

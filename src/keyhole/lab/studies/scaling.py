@@ -1,4 +1,4 @@
-"""`scaling`: how regret grows with N, dy, v and the gap, beside the theorem's exponents."""
+"""`scaling`: the growth of regret with N, dy, v and the gap, beside the theorem's exponents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from keyhole.lab.studies.study import THOMPSON, Cell, Settings, Study, Verdict, 
 from keyhole.lab.summary import summarize
 from keyhole.lab.worlds import LinearWorld, RandomLinearWorld, World
 
-# What is varied, what it is called, and its exponent in the bound of thm:reg2.
+# Each factor with its label and its exponent in the bound of thm:reg2.
 FACTORS = {
     "n_arms": ("number of arms $N$", 3.0),  # N / p^2, and the smallest p_i is at most 1 / N
     "observation_dim": ("dimension $d_y = d_x$", 4.0),
@@ -42,14 +42,14 @@ WORDS = {
     "v": "the dispersion v",
     "gap": "the gap",
 }
-# The bound's powers are up to logarithms, and this is what a factor of 1.07 does over a doubling.
+# The bound's powers are up to logarithms. This margin is a factor of 1.07 over a doubling.
 MARGIN = 0.1
 SIZES = (5, 10, 20, 40)
 SCALES = (0.5, 1.0, 2.0, 4.0)
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """One factor at a time, from 5 arms and dimension 10."""
+    """Return cells that vary one factor at a time, from 5 arms and dimension 10."""
     sizes = sized(settings)
     base = LinearWorld.random(n_arms=5, context_dim=10, observation_dim=10, seed=sizes["seed"])
 
@@ -71,7 +71,10 @@ def _drawn(n_arms: int, dim: int) -> RandomLinearWorld:
 
 
 def _with_gap(base: LinearWorld, scale: float) -> LinearWorld:
-    """The same world with all gaps scaled, and the same R: what is no longer unseen is noise."""
+    """Return the world with all gaps scaled, and with the same R.
+
+    The reward's noise makes up for the change of the unseen variance.
+    """
     largest = max(SCALES)
     whole = math.hypot(base.reward_scale, largest * base.r2)
     return LinearWorld(
@@ -82,7 +85,7 @@ def _with_gap(base: LinearWorld, scale: float) -> LinearWorld:
 
 
 def figure(table: xr.Dataset) -> Figure:
-    """Final regret against each factor on log-log axes, with the powers between neighbours."""
+    """Draw final regret against each factor on log-log axes, with the powers between neighbours."""
     drawing, axes = panels.panels(2, 2, same_x=False, same_y=True)
     levels = table["regret"].isel(policy=0, time=-1).mean("replication")
     for one, (factor, (_, bound)) in zip(axes, FACTORS.items(), strict=True):
@@ -92,7 +95,7 @@ def figure(table: xr.Dataset) -> Figure:
         low, high = summary.low.values.reshape(-1), summary.high.values.reshape(-1)
         found = powers(x, last)
         said = f"power {_signed(found.fitted.value)} fitted, {_signed(bound, 0)} in the bound"
-        one.set(xscale="linear", yscale="linear")  # `dressed` begins at 0, and panels share axes
+        one.set(xscale="linear", yscale="linear")  # `dressed` starts at 0, and panels share axes
         plots.dressed(one, "", said)
         one.errorbar(
             x,
@@ -132,17 +135,37 @@ def _signed(power: float, places: int = 2) -> str:
 
 
 class Powers(NamedTuple):
-    """The power of one factor: fitted through all its values, and between neighbours."""
+    """The power of one factor: fitted through all its values, and between neighbours.
+
+    Parameters
+    ----------
+    fitted : Estimate
+        The power through all values.
+    local : list of Estimate
+        The powers between neighbouring values.
+    """
 
     fitted: Estimate
     local: list[Estimate]
 
 
 def powers(x: Floats, last: xr.DataArray) -> Powers:
-    """Fit c x^b to the mean final regrets of (value, replication).
+    """Fit c x^b to mean final regrets.
 
     The interval of the fitted power has the larger of two widths: that over replications, and that
-    of the residuals, which are large where no single power fits.
+    of the residuals, which are large if no single power fits.
+
+    Parameters
+    ----------
+    x : ndarray
+        The values of the factor.
+    last : DataArray (cell, replication)
+        The final regrets, with a cell for each value.
+
+    Returns
+    -------
+    Powers
+        The fitted power and the powers between neighbours.
     """
     values, places = last.transpose("replication", "cell").values, np.log(x)
     over_replications = _fit(places, values)
@@ -153,12 +176,12 @@ def powers(x: Floats, last: xr.DataArray) -> Powers:
 
 
 def _fit(places: Floats, values: Floats) -> Estimate:
-    """The power through all of these values, with its interval over replications."""
+    """Return the power through all of these values, with its interval over replications."""
     return jackknife(values, lambda samples: slope(places, samples.mean(axis=0)))
 
 
 def _lack_of_fit(places: Floats, means: Floats, power: float) -> float:
-    """The half width of the interval of a slope, from the residuals of its line."""
+    """Return the half width of the interval of a slope, from the residuals of its line."""
     centred, heights = places - places.mean(), np.log(means)
     left = heights - heights.mean() - power * centred
     free = len(places) - 2
@@ -167,7 +190,7 @@ def _lack_of_fit(places: Floats, means: Floats, power: float) -> float:
 
 
 def verdicts(table: xr.Dataset) -> list[Verdict]:
-    """No factor matters more than the theorem allows, anywhere in the range."""
+    """Decide whether every factor's power stays within the theorem's, anywhere in the range."""
     return [
         _verdict(factor, *_final(table, factor), bound) for factor, (_, bound) in FACTORS.items()
     ]
@@ -189,7 +212,7 @@ def _verdict(factor: str, x: Floats, last: xr.DataArray, bound: float) -> Verdic
 
 
 def _final(table: xr.Dataset, factor: str) -> tuple[Floats, xr.DataArray]:
-    """The factor's values, and the final regrets (cell, replication)."""
+    """Return the factor's values, and the final regrets (cell, replication)."""
     chosen = table.isel(cell=(table.factor == factor).values, policy=0, time=-1)
     return chosen.value.values, chosen.regret.transpose("cell", "replication")
 

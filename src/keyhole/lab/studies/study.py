@@ -1,4 +1,4 @@
-"""What a study is: cells to simulate, a table that comes out, and the claims decided from it."""
+"""The parts of a study: cells to simulate, the table of results, and the claims decided from it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ SYMBOLS = {"observation_dim": "d_y", "context_dim": "d_x", "n_arms": "N"}
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Sizes, seed and data of a run; None is the study's own choice.
+    """The sizes, the seed and the data of a run; None is the study's own choice.
 
     Parameters
     ----------
     horizon, replications : int, optional
         The sizes of every cell. By default the study's.
-    seed : int
-        The root of all randomness.
-    quick : bool
-        A tenth of the study's horizon, and ten replications.
+    seed : int, default 1
+        The root seed of all random numbers.
+    quick : bool, default False
+        Use a tenth of the study's horizon, and ten replications.
     data_dir : Path, optional
         A folder of CSV files that is searched before the cache and OpenML.
-    absent : frozenset of str
-        The names of data sets that cannot be had. Studies run on their stand-ins instead.
+    absent : frozenset of str, default frozenset()
+        The names of unavailable data sets. Studies run on their stand-ins instead.
     """
 
     horizon: int | None = None
@@ -48,7 +48,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A data set of a study, and the one that is used where it cannot be had.
+    """A data set of a study, and its stand-in if it is unavailable.
 
     Parameters
     ----------
@@ -57,11 +57,11 @@ class Table:
     title : str
         Its name on figures and pages.
     observation_dim : int
-        How many numbers are seen of each row.
+        The length of an observation of a row.
     sizes : str
-        Features, numbers seen and arms, for readers.
+        The numbers of features, observed numbers and arms, in words.
     stand_in : Table, optional
-        A table that is always there.
+        A table that is always available.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Table:
     stand_in: Table | None = None
 
     def used(self, settings: Settings) -> Table:
-        """Return this table, or its stand-in where this one is absent."""
+        """Return this table, or its stand-in if this one is absent."""
         if self.stand_in is not None and self.name in settings.absent:
             return self.stand_in
         return self
@@ -79,7 +79,25 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One simulation of a study. `where` says which: the coordinates of its place in the table."""
+    """One simulation of a study.
+
+    Parameters
+    ----------
+    where : mapping of str to str, int or float
+        The coordinates of the cell in the table.
+    world : World or WorldRecipe
+        The world, or a recipe that draws one in each replication.
+    policies : mapping of str to Playable
+        The policies by name.
+    horizon : int
+        The number of rounds.
+    replications : int
+        The number of replications.
+    seed : int
+        The seed of the simulation.
+    checkpoints : tuple of int, optional
+        The rounds at which results are recorded. By default those of `simulate`.
+    """
 
     where: Mapping[str, str | int | float]
     world: World | WorldRecipe
@@ -94,7 +112,7 @@ class Cell:
 
 
 class Outcome(StrEnum):
-    """What a run says of a claim. The burden of proof is on the claim."""
+    """The outcome of a run for a claim. The burden of proof is on the claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -103,7 +121,17 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what the table says of it, and the numbers that say so."""
+    """A claim with its outcome and the evidence.
+
+    Parameters
+    ----------
+    claim : str
+        The claim.
+    outcome : Outcome
+        The outcome from the table.
+    evidence : str
+        The numbers behind the outcome.
+    """
 
     claim: str
     outcome: Outcome
@@ -112,16 +140,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Choice:
-    """Something that a study needs and the paper leaves open.
+    """A setting that a study needs and the paper leaves open.
 
     Parameters
     ----------
     what : str
-        What had to be chosen.
+        The name of the setting.
     paper : str
-        What the paper says of it.
+        The paper's statement about it.
     ours : str
-        What the study takes.
+        The study's choice.
     """
 
     what: str
@@ -133,10 +161,34 @@ class Choice:
 class Study:
     """A figure of the paper, or one of our own.
 
-    `curves` are what its figure shows, over at least (cell, replication, time). `setting` says how
-    it is simulated; what is said of its data comes from the tables that are used. `rule` says how
-    its claims are decided, with every margin and its reason. `choices` are what the paper leaves
-    open.
+    Parameters
+    ----------
+    name : str
+        The name of the study.
+    title : str
+        The title of the study.
+    claim : str
+        The claim of the study.
+    setting : str
+        The setting of the simulation. Statements about the data come from the tables in use.
+    rule : str
+        The rule that decides the claims, with every margin and its reason.
+    choices : tuple of Choice
+        The settings that the paper leaves open.
+    cells : callable
+        Returns the cells for given `Settings`.
+    curves : callable
+        Returns the curves of the figure from the table, over at least (cell, replication, time).
+    figure : callable
+        Draws the figure from the table.
+    verdicts : callable
+        Decides the claims from the table.
+    data : tuple of Table, default ()
+        The data sets of the study.
+    notes : str, default ""
+        Remarks on the result.
+    worst : bool, default True
+        Whether the largest curve is the worst one.
     """
 
     name: str
@@ -151,10 +203,10 @@ class Study:
     verdicts: Callable[[xr.Dataset], list[Verdict]]
     data: tuple[Table, ...] = ()
     notes: str = ""
-    worst: bool = True  # whether the largest curve is the worst one
+    worst: bool = True
 
     def described(self, settings: Settings) -> str:
-        """Return the data that are used and the setting, as sentences."""
+        """Return the data in use and the setting, as sentences."""
         tables = [table.used(settings) for table in self.data]
         return " ".join([*(f"{one.title}: {one.sizes}." for one in tables), self.setting])
 
@@ -165,7 +217,23 @@ class Study:
 
 
 def sized(settings: Settings, replications: int = 50) -> dict[str, Any]:
-    """The sizes and the seed of a cell: the study's, a tenth of that for a quick look, or given."""
+    """Return the horizon, the replications and the seed of a cell.
+
+    They are those of the settings if given. Otherwise they are the study's, or for a quick look a
+    tenth of its horizon and ten replications.
+
+    Parameters
+    ----------
+    settings : Settings
+        The settings of the run.
+    replications : int, default 50
+        The study's own number of replications.
+
+    Returns
+    -------
+    dict
+        The keys `horizon`, `replications` and `seed`.
+    """
     horizon, replications = (1_000, 10) if settings.quick else (10_000, replications)
     return {
         "horizon": horizon if settings.horizon is None else settings.horizon,
@@ -175,10 +243,10 @@ def sized(settings: Settings, replications: int = 50) -> dict[str, Any]:
 
 
 def regret(table: xr.Dataset) -> xr.DataArray:
-    """Cumulative regret."""
+    """Return cumulative regret."""
     return table["regret"]
 
 
 def normalized_regret(table: xr.Dataset) -> xr.DataArray:
-    """Regret over (log t)^2, from where that says something."""
+    """Return regret over (log t)^2, without the burn-in."""
     return drop_burn_in(over_log_squared(table["regret"]))

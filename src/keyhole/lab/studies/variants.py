@@ -1,4 +1,4 @@
-"""`variants`: what figure 6 depends on, one change at a time."""
+"""`variants`: the dependence of figure 6 on its settings, one change at a time."""
 
 from __future__ import annotations
 
@@ -35,15 +35,18 @@ from keyhole.lab.studies.study import (
 
 AS_IN_FIG6 = "as in fig6"
 FULL, NORMAL, CONSTANT = "full observation", "normal contexts", "with a constant"
-# Changes of what the paper leaves open, with observations still partial and contexts still rows.
+# Changes of settings that the paper leaves open; observations stay partial and contexts stay rows.
 PARTIAL = (AS_IN_FIG6, "coordinates", "sensing noise 1", "v learned")
 COLOURS = dict(zip((*PARTIAL, FULL, NORMAL, CONSTANT), plots.COLOURS, strict=True))
 LIMIT = POWER + POWER_MARGIN
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """Logistic rewards of the first table under each variant; 0/1 rewards with a constant."""
-    # With 300 the power is known to 0.16, well within the margin; with 100 to 0.27.
+    """Return cells with logistic rewards for each variant, and with 0/1 rewards and a constant.
+
+    Logistic rewards are those of the first table.
+    """
+    # With 300 replications the power is known to 0.16, well within the margin; with 100 to 0.27.
     sizes = sized(settings, 300)
     times = windows(sizes["horizon"])
 
@@ -82,7 +85,7 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def figure(table: xr.Dataset) -> Figure:
-    """A panel for each data set and reward, a line for each variant."""
+    """Draw a panel for each data set and reward, and a line for each variant."""
     curves = normalized_regret(table).isel(policy=0)
     groups: dict[str, list[str]] = {}
     for cell in table.cell.values:
@@ -106,7 +109,7 @@ def figure(table: xr.Dataset) -> Figure:
 
 
 def verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Where figure 6's claim about logistic rewards holds, and what a constant is worth."""
+    """Decide figure 6's claim on logistic rewards for each variant, and the value of a constant."""
     regrets = table["regret"].isel(policy=0)
     logistic = regrets.isel(cell=(table.rewards == "logistic").values)
     powers = {
@@ -134,7 +137,10 @@ def verdicts(table: xr.Dataset) -> list[Verdict]:
 
 
 def _constant(table: xr.Dataset) -> Verdict:
-    """Whether a constant lowers the regret of 0/1 rewards, against an oracle that has one too."""
+    """Decide whether a constant lowers the regret of 0/1 rewards.
+
+    The oracle has a constant too.
+    """
     last = normalized_regret(table).isel(policy=0, time=-1)
     saved, said = {}, []
     for name in dict.fromkeys(table["data"].values):

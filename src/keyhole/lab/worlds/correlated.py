@@ -1,4 +1,4 @@
-"""The largest of a few correlated normals: a closed form where there is one."""
+"""Closed forms for the probability that each of up to four correlated normals is the largest."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from keyhole.core import Floats
 
 # Orthants of more than three correlated normals have no closed form.
 MOST = 4
-# A difference of less than this share of the largest is a tie by rounding, and leads whose
-# correlation is this close to 1 are the same: the arcsine would make 1e-8 of 1e-16 there.
+# A difference below this share of the largest is a tie up to rounding. Leads with a correlation
+# this close to 1 count as equal: the arcsine would turn an error of 1e-16 there into 1e-8.
 TIE = 1e-12
 
 
 def largest_of(covariance: Floats) -> Floats | None:
-    """The probability that each of up to four centred normals is the largest, or None.
+    """Return the probability that each of up to four centred normals is the largest, or None.
 
-    Number i is when its lead on all others is positive: with the leads' correlations r that is
-    1/2, 1/4 + asin(r) / 2 pi, or 1/8 + (asin(r_12) + asin(r_13) + asin(r_23)) / 4 pi.
+    Normal i is the largest if its leads over all others are positive. With the correlations r of
+    the leads this has probability 1/2, 1/4 + asin(r) / 2 pi, or 1/8 + (asin(r_12) + asin(r_13) +
+    asin(r_23)) / 4 pi.
 
+    Examples
+    --------
     >>> largest_of(np.eye(4))
     array([0.25, 0.25, 0.25, 0.25])
     """

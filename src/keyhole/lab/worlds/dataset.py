@@ -21,18 +21,35 @@ from keyhole.lab.worlds.rounds import Rounds, World
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class DatasetWorld(World):
-    """One patient a round, drawn with replacement, with a context that all arms share.
+    """A world of patients drawn with replacement from a table, with a context that all arms share.
 
-    data: its features are the hidden contexts x (as a rule `prepared`); each of its classes is an
-    arm, and the right answer for its rows. sensing: A, (dim, context_dim), so that y = A x + noise
-    of the standard deviation sensing_scale. parameters: mu, (n_arms, context_dim), for rewards
-    x'mu + noise of the standard deviation reward_scale; without them a reward is 1 for the right
-    answer and 0 for any other, and has no noise of its own.
+    Each round has one patient. The regression oracle is the best observer: `eta` is the least
+    squares fit of the rewards on y over the whole table, with the exact average over the noise. No
+    constant is fitted, as in the model. `latent` values are x'mu, and unknown (NaN) for 0/1
+    rewards.
 
-    The best observer is the regression oracle: `eta` is the least squares fit of the rewards on y
-    over the whole table, the noise averaged over exactly. No constant is fitted, as in the model.
-    `latent` values are x'mu, and unknown (NaN) for 0/1 rewards.
+    Parameters
+    ----------
+    data : Dataset
+        The table, usually `prepared`. Its features are the hidden contexts x. Each of its classes
+        is an arm, and the right answer for its rows.
+    sensing : array_like of shape (dim, context_dim)
+        A in y = A x + noise.
+    parameters : array_like of shape (n_arms, context_dim), optional
+        mu in rewards x'mu + noise. Without them a reward is 1 for the right answer and 0 for any
+        other, and has no noise of its own.
+    sensing_scale : float, default 0.1
+        The standard deviation of the noise in y.
+    reward_scale : float, default 1
+        The standard deviation of the noise in rewards x'mu + noise.
 
+    Raises
+    ------
+    InvalidValue
+        If a setting has the wrong type, shape or range.
+
+    Examples
+    --------
     >>> import keyhole as kh
     >>> x = [[-1.0, 0.5], [-1.0, -0.5], [1.0, 0.5], [1.0, -0.5]]
     >>> data = kh.Dataset(features=x, labels=["ill", "ill", "well", "well"])
@@ -81,14 +98,22 @@ class DatasetWorld(World):
 
     @classmethod
     def random(cls, *, seed: Seed = None, **settings: Any) -> DatasetWorld:
-        """A world with a random sensing matrix; settings as in `RandomDatasetWorld`."""
+        """Return a world with a random sensing matrix.
+
+        Parameters
+        ----------
+        seed : int, numpy.random.SeedSequence or None
+            The seed of the sensing matrix.
+        **settings
+            The settings of `RandomDatasetWorld`.
+        """
         from keyhole.lab.worlds.random_dataset import RandomDatasetWorld
 
         return RandomDatasetWorld(**settings).draw(seed)
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are: one for each class."""
+        """The number of arms: one for each class."""
         return len(self.data.classes)
 
     @property
@@ -103,7 +128,7 @@ class DatasetWorld(World):
 
     @cached_property
     def expected_rewards(self) -> Floats:
-        """What each arm gives on average to each row, (rows, n_arms)."""
+        """The expected reward of each arm for each row, (rows, n_arms)."""
         if self.parameters is not None:
             return frozen(self.data.features @ self.parameters.T)
         return frozen(np.eye(self.n_arms)[self.data.labels])
@@ -118,14 +143,22 @@ class DatasetWorld(World):
 
     @cached_property
     def noise_scale(self) -> float:
-        """R: the root of the mean squared error of the oracle's prediction, the largest arm's."""
+        """R, the root mean squared error of the oracle's prediction, the largest over arms."""
         missed = np.mean((self.expected_rewards - self.sensed @ self.eta.T) ** 2, axis=0)
         noise = self.sensing_scale**2 * (self.eta**2).sum(axis=1)
         own = 0.0 if self.parameters is None else self.reward_scale**2
         return float(np.sqrt((missed + noise).max() + own))
 
     def rounds(self, state: Streams, n: int) -> Rounds:
-        """Return the next n patients; see `World.rounds`."""
+        """Return the next n patients; see `World.rounds`.
+
+        Parameters
+        ----------
+        state : Streams
+            The streams that `start` returned.
+        n : int
+            The number of rounds.
+        """
         source = state
         rows = (source["context"].random(n) * len(self.data.features)).astype(np.int64)
         y = source["sensing"].standard_normal(out=source.empty("y", (n, 1, self.dim)))
@@ -146,7 +179,7 @@ class DatasetWorld(World):
         )
 
     def describe(self) -> dict[str, Any]:
-        """Its sizes and settings, and a digest of its arrays."""
+        """Return the sizes and settings of the world, and a digest of its arrays."""
         arrays = [self.sensing] if self.parameters is None else [self.sensing, self.parameters]
         return {
             **super().describe(),
@@ -162,7 +195,7 @@ class DatasetWorld(World):
 
 
 def check_table(data: object) -> None:
-    """Refuse what is not a `Dataset`."""
+    """Raise InvalidValue unless the argument is a `Dataset`."""
     if not isinstance(data, Dataset):
         raise InvalidValue(
             f"data must be a Dataset, such as Dataset(features=..., labels=...) or "
@@ -171,7 +204,7 @@ def check_table(data: object) -> None:
 
 
 def described(data: Dataset) -> dict[str, Any]:
-    """What tells a table from others."""
+    """Return the properties that identify a table."""
     rows, context_dim = data.features.shape
     return {
         "name": data.name,

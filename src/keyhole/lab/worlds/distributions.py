@@ -1,8 +1,8 @@
 """Distributions with mean 0 and variance 1, by name.
 
-All but Student's t are strictly sub-Gaussian: E exp(s X) <= exp(s^2 / 2), with their variance as
-the smallest constant that will do. Student's t has no such constant, since no
-exponential moment of it is finite: it is there to see what breaks.
+All but Student's t are strictly sub-Gaussian: E exp(s X) <= exp(s^2 / 2), and their variance is the
+smallest constant with this property. Student's t has no such constant, since none of its
+exponential moments is finite. It is included to test violated assumptions.
 """
 
 import math
@@ -19,7 +19,7 @@ Name: TypeAlias = Literal[
     "normal", "uniform", "rademacher", "truncated-normal", "mixture", "student-t"
 ]
 Floats: TypeAlias = NDArray[np.float64]
-# Fills the array that it is given, and hands it back.
+# Fills the given array and returns it.
 Draw: TypeAlias = Callable[[Stream, Floats], Floats]
 
 # The truncated normal ends at two standard deviations, before it is scaled to variance 1.
@@ -35,13 +35,39 @@ FREEDOM = 5.0
 
 
 def normal(rng: Stream, out: Floats) -> Floats:
-    """Standard normal."""
+    """Fill an array with standard normals.
+
+    Parameters
+    ----------
+    rng : Stream
+        The source of random numbers.
+    out : ndarray
+        The array to fill.
+
+    Returns
+    -------
+    ndarray
+        The array `out`.
+    """
     rng.standard_normal(out=out)
     return out
 
 
 def uniform(rng: Stream, out: Floats) -> Floats:
-    """Uniform from -sqrt(3) to sqrt(3)."""
+    """Fill an array with uniform numbers from -sqrt(3) to sqrt(3).
+
+    Parameters
+    ----------
+    rng : Stream
+        The source of random numbers.
+    out : ndarray
+        The array to fill.
+
+    Returns
+    -------
+    ndarray
+        The array `out`.
+    """
     rng.random(out=out)
     out -= 0.5
     out *= math.sqrt(12.0)
@@ -49,22 +75,62 @@ def uniform(rng: Stream, out: Floats) -> Floats:
 
 
 def rademacher(rng: Stream, out: Floats) -> Floats:
-    """-1 or 1, with probability 1/2 each."""
+    """Fill an array with -1 and 1, with probability 1/2 each.
+
+    Parameters
+    ----------
+    rng : Stream
+        The source of random numbers.
+    out : ndarray
+        The array to fill.
+
+    Returns
+    -------
+    ndarray
+        The array `out`.
+    """
     out[...] = np.where(rng.random(out=out) < 0.5, -1.0, 1.0)
     return out
 
 
 def truncated_normal(rng: Stream, out: Floats) -> Floats:
-    """A normal within two of its standard deviations, scaled to variance 1, by its quantiles."""
+    """Fill an array with normals truncated at two standard deviations, scaled to variance 1.
+
+    The numbers are quantiles of uniform numbers.
+
+    Parameters
+    ----------
+    rng : Stream
+        The source of random numbers.
+    out : ndarray
+        The array to fill.
+
+    Returns
+    -------
+    ndarray
+        The array `out`.
+    """
     quantiles = _quantiles(CUT_BELOW + (1.0 - 2.0 * CUT_BELOW) * rng.random(out=out))
     return np.divide(quantiles, math.sqrt(CUT_VARIANCE), out=out)
 
 
 def mixture(rng: Stream, out: Floats) -> Floats:
-    """Two normals of equal weight at -0.9 and 0.9.
+    """Fill an array from a mixture of two normals of equal weight at -0.9 and 0.9.
 
-    One uniform number tells both the half and the place in it: no second one has to be drawn in
-    step with the first, and a block can be drawn in any pieces.
+    One uniform number gives both the component and the quantile in it. No second number has to be
+    drawn in step with the first, and a block can be drawn in any pieces.
+
+    Parameters
+    ----------
+    rng : Stream
+        The source of random numbers.
+    out : ndarray
+        The array to fill.
+
+    Returns
+    -------
+    ndarray
+        The array `out`.
     """
     u = rng.random(out=out)
     side = np.where(u < 0.5, -1.0, 1.0)
@@ -73,7 +139,22 @@ def mixture(rng: Stream, out: Floats) -> Floats:
 
 
 def student_t(rng: Stream, out: Floats) -> Floats:
-    """Student's t with 5 degrees of freedom, scaled to variance 1. Not sub-Gaussian."""
+    """Fill an array with Student's t of 5 degrees of freedom, scaled to variance 1.
+
+    The distribution is not sub-Gaussian.
+
+    Parameters
+    ----------
+    rng : Stream
+        The source of random numbers.
+    out : ndarray
+        The array to fill.
+
+    Returns
+    -------
+    ndarray
+        The array `out`.
+    """
     scale = math.sqrt((FREEDOM - 2.0) / FREEDOM)
     out[...] = rng.standard_t(FREEDOM, out.shape)
     out *= scale
@@ -81,7 +162,7 @@ def student_t(rng: Stream, out: Floats) -> Floats:
 
 
 def _quantiles(shares: Floats) -> Floats:
-    # Imported here: worlds of other distributions need not wait for SciPy.
+    # Imported here, so that worlds of other distributions do not wait for SciPy.
     from scipy.special import ndtri
 
     result: Floats = ndtri(shares)
@@ -99,20 +180,19 @@ DRAWS: dict[str, Draw] = {
 
 
 def draw_of(setting: str, name: str) -> Draw:
-    """Find the distribution of a name.
+    """Return the draw function of a named distribution.
 
     Parameters
     ----------
     setting : str
-        What the name was given for, for the error.
+        The name of the setting, for the error message.
     name : str
         One of `Name`.
 
     Raises
     ------
     InvalidValue
-        If there is no such distribution; it lists them.
-
+        If there is no such distribution. The message lists them.
     """
     if not isinstance(name, str) or name not in DRAWS:
         raise InvalidValue(
@@ -122,5 +202,5 @@ def draw_of(setting: str, name: str) -> Draw:
 
 
 def is_subgaussian(name: str) -> bool:
-    """Whether E exp(s X) <= exp(s^2 / 2) for all s."""
+    """Return whether E exp(s X) <= exp(s^2 / 2) for all s."""
     return name != "student-t"

@@ -1,4 +1,4 @@
-"""Drawing the rounds of a linear world, in bulk."""
+"""Functions that draw the rounds of a linear world in bulk."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def normal_law(world: LinearWorld) -> NormalLaw:
-    """What the rounds of a world of normal contexts and sensing noise are drawn with."""
+    """Return the matrices that draw the rounds of a world of normal contexts and sensing noise."""
     if not world.shared_context:
-        # Of what is seen wholly, rounding may leave a little less than nothing.
+        # For fully observed directions, rounding can make the variance slightly negative.
         unseen = np.sqrt(np.diag(world.unseen_covariance).clip(min=0.0))[None, :]
     else:
         first, twin = world.distinct
         different = world.parameters[first]
-        # Arms beyond the context's length have nothing of their own: as few normals as can be.
+        # Draw as few normals as possible: context_dim, or one for each distinct parameter.
         if len(different) > world.context_dim:
             unseen = root(world.unseen_context) @ different.T
         else:
@@ -40,9 +40,23 @@ def normal_law(world: LinearWorld) -> NormalLaw:
 
 
 def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
-    """Rounds of a world of normal contexts and sensing noise: y, and then x'mu given y.
+    """Return rounds of a world of normal contexts and sensing noise: y, and then x'mu given y.
 
-    The distribution is that of x, and then y given x, with half the numbers or fewer to draw.
+    The distribution equals that of x and then y given x, with at most half the random numbers.
+
+    Parameters
+    ----------
+    world : LinearWorld
+        The world.
+    n : int
+        The number of rounds.
+    source : Streams
+        The random streams by name.
+
+    Returns
+    -------
+    Rounds
+        The rounds.
     """
     per_arm = (n, world.n_arms)
     rows = 1 if world.shared_context else world.n_arms
@@ -56,7 +70,22 @@ def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
 
 
 def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
-    """Rounds of any linear world, as the model is written: x, then y = A x + xi."""
+    """Return rounds of any linear world, in the order of the model: x, then y = A x + xi.
+
+    Parameters
+    ----------
+    world : LinearWorld
+        The world.
+    n : int
+        The number of rounds.
+    source : Streams
+        The random streams by name.
+
+    Returns
+    -------
+    Rounds
+        The rounds.
+    """
     rows = 1 if world.shared_context else world.n_arms
     context_root, sensing_root = world.roots
     draw_context = draw_of("context_distribution", world.context_distribution)
@@ -74,7 +103,22 @@ def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
 
 
 def products(world: LinearWorld, rows: Floats, parameters: Floats) -> Floats:
-    """Each arm's row times its parameter: (T, n_arms or 1, d) and (n_arms, d) give (T, n_arms)."""
+    """Return the product of each arm's row with its parameter.
+
+    Parameters
+    ----------
+    world : LinearWorld
+        The world.
+    rows : ndarray of shape (T, n_arms or 1, d)
+        The rows.
+    parameters : ndarray of shape (n_arms, d)
+        The parameter of each arm.
+
+    Returns
+    -------
+    ndarray of shape (T, n_arms)
+        The products.
+    """
     if world.shared_context:
         first, twin = world.distinct
         return product(rows[:, 0], parameters[first].T)[:, twin]

@@ -1,6 +1,6 @@
-"""`LinearWorld`: hidden contexts, seen through a noisy linear lens (eq:reward, eq:obmodel).
+"""`LinearWorld`: hidden contexts, observed through a noisy linear map (eq:reward, eq:obmodel).
 
-r_i = x_i' mu_i + e_i, and of x_i only y_i = A x_i + xi_i is seen.
+r_i = x_i' mu_i + e_i, and only y_i = A x_i + xi_i is observed of x_i.
 """
 
 from __future__ import annotations
@@ -31,30 +31,50 @@ from keyhole.lab.worlds.distributions import Name, draw_of, is_subgaussian
 from keyhole.lab.worlds.identity import digest
 from keyhole.lab.worlds.rounds import Rounds, World
 
-# How many rounds an estimate is made from where no closed form is known.
+# The number of rounds of a Monte Carlo estimate, used where no closed form is known.
 TRIALS = 100_000
-# A standard deviation of less than this share of the whole is 0 up to rounding: squares of
-# doubles cancel to about 1e-16, and their roots to 1e-8.
+# A standard deviation below this share of the total is 0 up to rounding: squares of doubles cancel
+# to about 1e-16, and their roots to 1e-8.
 ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class LinearWorld(World):
-    """Arms whose hidden contexts are seen through y = A x + noise.
+    """A world of arms with hidden contexts, observed through y = A x + noise.
 
-    sensing: A, (dim, context_dim), with dim below, equal to or above context_dim. parameters: mu,
-    (n_arms, context_dim); equal rows make a shared parameter. Covariances may be correlated or
-    singular, and a single number means that multiple of the identity; sensing_covariance=0 with
-    sensing=I is the fully observed bandit. reward_scale: standard deviation of the reward's noise.
-    shared_context: one context for all arms. The distributions, by name, have mean zero and
-    exactly the covariance asked for: normal, uniform, rademacher, truncated-normal, mixture,
-    student-t (heavy tails, outside the paper's assumptions).
+    Derived attributes are `prediction` (D), `eta`, `observation_covariance`, `noise_scale`, `r1`,
+    `r2`, `optimality` (p_i) and `best_value`. In a normal world the linear prediction y'eta is the
+    expectation of the reward given y. In others it is still the best linear prediction, and its
+    error is uncorrelated with y but not independent of it: a nonlinear observer could do better,
+    and the theory does not apply (`r2`).
 
-    What is derived: `prediction` (D), `eta`, `observation_covariance`, `noise_scale`, `r1` and
-    `r2`, `optimality` (p_i), `best_value`. The linear prediction y'eta is the expectation of
-    the reward given y in a normal world. In others it is still the best linear one, and its error
-    is uncorrelated with y, but not independent of it: a nonlinear observer could do better, and
-    the theory does not apply (`r2`).
+    The distributions are normal, uniform, rademacher, truncated-normal, mixture and student-t
+    (heavy tails, outside the paper's assumptions). They have mean zero and exactly the given
+    covariance.
+
+    Parameters
+    ----------
+    sensing : array_like of shape (dim, context_dim)
+        A, with dim below, equal to or above context_dim.
+    parameters : array_like of shape (n_arms, context_dim)
+        mu. Equal rows make a shared parameter.
+    context_covariance : array_like, default 1
+        The covariance of x, possibly correlated or singular. A number is that multiple of the
+        identity.
+    sensing_covariance : array_like, default 1
+        The covariance of the noise in y, given in the same way. 0 with sensing=I is the fully
+        observed bandit.
+    reward_scale : float, default 1
+        The standard deviation of the reward's noise.
+    shared_context : bool, default False
+        Whether all arms have one context.
+    context_distribution, sensing_distribution, reward_distribution : str, default "normal"
+        The distributions of contexts, sensing noise and reward noise, by name.
+
+    Raises
+    ------
+    InvalidValue
+        If a setting has the wrong shape or range, or a distribution is unknown.
     """
 
     sensing: Floats
@@ -109,8 +129,17 @@ class LinearWorld(World):
 
     @classmethod
     def random(cls, *, seed: Seed = None, **settings: Any) -> LinearWorld:
-        """A world with standard normal sensing and parameters; settings as in `RandomLinearWorld`.
+        """Return a world with standard normal sensing and parameters.
 
+        Parameters
+        ----------
+        seed : int, numpy.random.SeedSequence or None
+            The seed of sensing and parameters.
+        **settings
+            The settings of `RandomLinearWorld`.
+
+        Examples
+        --------
         >>> import keyhole as kh
         >>> world = kh.LinearWorld.random(n_arms=5, context_dim=20, observation_dim=10, seed=1)
         >>> world.eta.shape
@@ -120,11 +149,11 @@ class LinearWorld(World):
 
         return RandomLinearWorld(**settings).draw(seed)
 
-    # -- what follows from it ---------------------------------------------------------------------
+    # -- derived quantities -----------------------------------------------------------------------
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms."""
         return len(self.parameters)
 
     @property
@@ -145,7 +174,7 @@ class LinearWorld(World):
 
     @cached_property
     def prediction(self) -> Floats:
-        """D = Sx A' (A Sx A' + Sxi)^-1, (context_dim, dim): D y is the best linear guess at x.
+        """D = Sx A' (A Sx A' + Sxi)^-1, (context_dim, dim): D y is the best linear prediction of x.
 
         Equal to the paper's (A' Sxi^-1 A + Sx^-1)^-1 A' Sxi^-1 where that exists.
         """
@@ -155,18 +184,18 @@ class LinearWorld(World):
 
     @cached_property
     def eta(self) -> Floats:
-        """eta_i = D' mu_i, (n_arms, dim), all of mu_i that can be learned from y (eq:etai)."""
+        """eta_i = D' mu_i, (n_arms, dim), the part of mu_i that can be learned from y (eq:etai)."""
         first, twin = self.distinct
         return frozen((self.parameters[first] @ self.prediction)[twin])
 
     @cached_property
     def distinct(self) -> tuple[Ints, Ints]:
-        """The first arm of each parameter, and for each arm its place among those.
+        """The first arm of each distinct parameter, and each arm's index among those.
 
-        Arms of one parameter are computed once, or in the same way, so that they tie to the bit.
+        Arms with equal parameters are computed once, or in the same way, so that they tie exactly.
         """
         _, first, twin = np.unique(self.parameters, axis=0, return_index=True, return_inverse=True)
-        if len(first) == self.n_arms:  # in their own order then, so that nothing is moved about
+        if len(first) == self.n_arms:  # keep their order, so that no array is permuted
             return np.arange(self.n_arms), np.arange(self.n_arms)
         return first, twin.reshape(-1)
 
@@ -182,7 +211,7 @@ class LinearWorld(World):
         """The covariance of x given y, Sx - D A Sx."""
         missed = np.eye(self.context_dim) - self.prediction @ self.sensing
         noise = self.prediction @ self.sensing_covariance @ self.prediction.T
-        # As a sum of two squares: nothing cancels, and nothing is below zero.
+        # As a sum of two squares nothing cancels, and no variance is negative.
         return frozen(missed @ self.context_covariance @ missed.T + noise)
 
     @cached_property
@@ -198,7 +227,7 @@ class LinearWorld(World):
 
     @cached_property
     def unseen_scale(self) -> float:
-        """The largest standard deviation of x'mu - y'eta over arms, whatever the distributions."""
+        """The largest standard deviation of x'mu - y'eta over arms, for any distributions."""
         return float(np.sqrt(np.diag(self.unseen_covariance).max().clip(min=0.0)))
 
     @cached_property
@@ -206,12 +235,12 @@ class LinearWorld(World):
         """R2, the theory's sub-Gaussian constant of x'mu - y'eta given y (ass:subg).
 
         In a normal world it is `unseen_scale`, the smallest constant of that assumption. It is 0
-        where y tells x'mu exactly. Otherwise it is infinite: a constant exists only if
+        where y determines x'mu exactly. Otherwise it is infinite: a constant exists only if
         E[x'mu - y'eta | y] = 0 for every y, and with other distributions that expectation is in
         general not linear in y. (By symmetry it can be: A = I, and contexts and sensing noise of
-        one distribution and scale. Such exceptions are not looked for.)
+        one distribution and scale. Such exceptions are not detected.)
 
-        A policy that is told a noise scale is told `noise_scale`, which is always finite.
+        A policy with v="oracle" uses `noise_scale`, which is always finite.
         """
         if self.is_normal or self.unseen_scale <= ROUNDING * self.latent_scale:
             return self.unseen_scale
@@ -225,28 +254,28 @@ class LinearWorld(World):
 
     @cached_property
     def noise_scale(self) -> float:
-        """sqrt(reward_scale^2 + unseen_scale^2): what a policy with v="oracle" is told.
+        """sqrt(reward_scale^2 + unseen_scale^2), the noise scale of a policy with v="oracle".
 
-        The standard deviation of a reward about its best linear prediction y'eta, the largest over
-        arms. In a normal world with sub-Gaussian rewards it is also the theory's R, the lower limit
-        for v. In other worlds R is infinite and this number is not.
+        This is the standard deviation of a reward about its best linear prediction y'eta, the
+        largest over arms. In a normal world with sub-Gaussian rewards it is also the theory's R,
+        the lower limit for v. In other worlds R is infinite, and this number is finite.
         """
         return float(np.hypot(self.reward_scale, self.unseen_scale))
 
     @property
     def is_normal(self) -> bool:
-        """Whether contexts and sensing noise are normal, and so all but the reward's own noise."""
+        """True if contexts and sensing noise, and so all but the reward's own noise, are normal."""
         return self.context_distribution == self.sensing_distribution == "normal"
 
     @property
     def is_subgaussian(self) -> bool:
-        """Whether contexts and sensing noise are sub-Gaussian, with their variance as constant."""
+        """True if contexts and sensing noise are sub-Gaussian with their variance as constant."""
         kinds = (self.context_distribution, self.sensing_distribution)
         return all(is_subgaussian(kind) for kind in kinds)
 
     @property
     def has_independent_normal_values(self) -> bool:
-        """Whether the arms' y'eta are independent normals: integrals over them are then exact."""
+        """True if the arms' y'eta are independent normals, and integrals over them are exact."""
         return self.is_normal and not self.shared_context
 
     @cached_property
@@ -258,8 +287,8 @@ class LinearWorld(World):
     def optimality(self) -> tuple[Floats, Floats]:
         """p_i, the probability that arm i is optimal (def:astar), and its standard error.
 
-        Exact (error 0) for independent normal values, and for up to four different arms of a
-        shared normal context, and for a single arm; otherwise counted over 100,000 rounds.
+        Exact (error 0) for a single arm, for independent normal values, and for up to four
+        different arms of a shared normal context. Otherwise counted over 100,000 rounds.
         """
         if self.n_arms == 1:
             return np.ones(1), np.zeros(1)
@@ -269,15 +298,15 @@ class LinearWorld(World):
         if self.is_normal:
             first, twin = self.distinct
             together = largest_of(self.predicted_covariance[np.ix_(first, first)])
-            if together is not None:  # twins of one parameter win by turns
+            if together is not None:  # arms of one parameter share its probability equally
                 return (together / np.bincount(twin))[twin], np.zeros(self.n_arms)
         wins = np.zeros(self.n_arms)
         for values in self._trials():
             best = values == values.max(axis=1, keepdims=True)
             wins += (best / best.sum(axis=1, keepdims=True)).sum(axis=0)
-        # Divided once: a sum of many quotients may end above 1.
+        # Divide once: a sum of many quotients may exceed 1.
         p = np.minimum(wins / TRIALS, 1.0)
-        # An arm that was never seen to win may still win once in so many rounds.
+        # An arm without a win may still have a probability of about 1 / TRIALS.
         return p, np.sqrt(p * (1.0 - p) / TRIALS).clip(min=1.0 / TRIALS)
 
     @cached_property
@@ -289,7 +318,7 @@ class LinearWorld(World):
         return float(best.mean()), float(best.std() / np.sqrt(TRIALS))
 
     def _trials(self) -> Iterator[Floats]:
-        """The values of TRIALS rounds, a little at a time."""
+        """Yield the values of TRIALS rounds in blocks."""
         state = self.start(Streams(0))
         for _ in range(TRIALS // 1000):
             yield self.rounds(state, 1000).values
@@ -301,16 +330,24 @@ class LinearWorld(World):
 
     @cached_property
     def law(self) -> NormalLaw:
-        """What rounds are drawn with if contexts and sensing noise are normal."""
+        """The matrices that draw rounds if contexts and sensing noise are normal."""
         return drawing.normal_law(self)
 
     def rounds(self, state: Streams, n: int) -> Rounds:
-        """Return the next n rounds; see `World.rounds`."""
+        """Return the next n rounds; see `World.rounds`.
+
+        Parameters
+        ----------
+        state : Streams
+            The streams that `start` returned.
+        n : int
+            The number of rounds.
+        """
         make = drawing.normal_rounds if self.is_normal else drawing.drawn_rounds
         return make(self, n, state)
 
     def describe(self) -> dict[str, Any]:
-        """Its sizes and settings, and a digest of its arrays."""
+        """Return the sizes and settings of the world, and a digest of its arrays."""
         settings = {f.name: getattr(self, f.name) for f in fields(self)}
         arrays = {k: v for k, v in settings.items() if isinstance(v, np.ndarray)}
         plain = {k: v for k, v in settings.items() if k not in arrays}

@@ -1,4 +1,4 @@
-"""`MissingWorld`: another world, some entries of whose observations are hidden at random."""
+"""`MissingWorld`: another world with observation entries missing at random."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from keyhole.lab.worlds.rounds import Rounds, World
 
 @dataclass(frozen=True, eq=False)
 class MissingWorld(World):
-    """A world each entry of whose observations is hidden (NaN) with probability `share`.
+    """A world with each entry of an observation missing (NaN) with probability `share`.
 
-    What is done about hidden entries is the learner's: `Learner(policy, missing="predict")`.
-    Values, and so regret, are of the whole observation.
+    The learner handles missing entries: `Learner(policy, missing="predict")`. Values, and so
+    regret, are of the complete observation.
 
     Parameters
     ----------
     world : World
-        The world that is seen in part.
+        The underlying world.
     share : float
-        The probability with which each entry is hidden.
+        The probability with which each entry is missing.
     centre : float, default 0
-        Added to every entry before any is hidden, as real features are seldom about zero. A
-        learner needs an intercept then.
+        Added to every entry before any is removed, as real features are seldom about zero. A
+        learner then needs an intercept.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class MissingWorld(World):
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms."""
         return self.world.n_arms
 
     @property
@@ -59,25 +59,36 @@ class MissingWorld(World):
 
     @property
     def eta(self) -> Floats:
-        """The coefficients of the best linear prediction from whole observations."""
+        """The coefficients of the best linear prediction from complete observations."""
         return self.world.eta
 
     @property
     def noise_scale(self) -> float:
-        """That of the world itself: what hidden entries add depends on the learner."""
+        """The noise scale of the underlying world.
+
+        The noise that missing entries add depends on the learner.
+        """
         return self.world.noise_scale
 
     @property
     def shared_context(self) -> bool:  # type: ignore[override]
-        """Whether all arms see one observation."""
+        """True if all arms have one observation."""
         return self.world.shared_context
 
     def start(self, source: Streams) -> tuple[Any, Streams]:
-        """Return the state of the world that is seen in part, and the streams."""
+        """Return the state of the underlying world, and the streams."""
         return self.world.start(source), source
 
     def rounds(self, state: tuple[Any, Streams], n: int) -> Rounds:
-        """Return the next n rounds; see `World.rounds`."""
+        """Return the next n rounds; see `World.rounds`.
+
+        Parameters
+        ----------
+        state : tuple
+            The state that `start` returned.
+        n : int
+            The number of rounds.
+        """
         whole, source = state
         made = self.world.rounds(whole, n)
         y = made.observations + self.centre
@@ -85,20 +96,22 @@ class MissingWorld(World):
         return replace(made, observations=y)
 
     def describe(self) -> dict[str, Any]:
-        """The world's, and what is hidden of it."""
+        """Return the description of the underlying world, with the share of missing entries."""
         return _described(self, self.world)
 
 
 @dataclass(frozen=True)
 class RandomMissingWorld:
-    """A recipe for worlds with hidden entries: each is drawn from another recipe.
+    """A recipe for worlds with missing entries: each underlying world is drawn from another recipe.
 
     Parameters
     ----------
     recipe : recipe of worlds
-        Such as `RandomLinearWorld`.
-    share, centre : float
-        As in `MissingWorld`.
+        The recipe of the underlying worlds, such as `RandomLinearWorld`.
+    share : float
+        The probability with which each entry is missing, as in `MissingWorld`.
+    centre : float, default 0
+        Added to every entry, as in `MissingWorld`.
 
     Examples
     --------
@@ -123,26 +136,26 @@ class RandomMissingWorld:
 
     @property
     def n_arms(self) -> int:
-        """How many arms every world of it has."""
+        """The number of arms in every world of the recipe."""
         return int(self.recipe.n_arms)
 
     @property
     def dim(self) -> int:
-        """The length of an observation in every world of it."""
+        """The length of an observation in every world of the recipe."""
         return int(self.recipe.dim)
 
     def draw(self, seed: Seed | Streams = None) -> MissingWorld:
-        """One world."""
+        """Draw one world."""
         world = self.recipe.draw(seed)
         return MissingWorld(world, share=self.share, centre=self.centre)
 
     def describe(self) -> dict[str, Any]:
-        """The recipe's, and what is hidden."""
+        """Return the description of the underlying recipe, with the share of missing entries."""
         return _described(self, self.recipe)
 
 
 def _check(hidden: MissingWorld | RandomMissingWorld) -> None:
-    """Check the settings, and put plain numbers in their place."""
+    """Check the settings, and replace them by plain numbers."""
     share = checks.number("share", hidden.share, least=0.0, most=1.0)
     object.__setattr__(hidden, "share", share)
     object.__setattr__(hidden, "centre", checks.number("centre", hidden.centre))

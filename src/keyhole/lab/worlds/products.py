@@ -11,8 +11,8 @@ from keyhole.core.kernels import multiply_rows
 def product(rows: Floats, matrix: Floats) -> Floats:
     """Return every row times a matrix: (..., d) and (d, e) give (..., e).
 
-    It does not go through BLAS: no digit depends on which BLAS there is, or on its threads, and
-    threads of ours do not compete with those.
+    BLAS is not used: no digit depends on the installed BLAS or on its threads, and its threads do
+    not compete with ours.
 
     Parameters
     ----------
@@ -20,6 +20,11 @@ def product(rows: Floats, matrix: Floats) -> Floats:
         The rows.
     matrix : ndarray of shape (d, e)
         The matrix.
+
+    Returns
+    -------
+    ndarray of shape (..., e)
+        The products.
     """
     flat = np.ascontiguousarray(rows, dtype=np.float64).reshape(-1, len(matrix))
     result = np.empty((len(flat), matrix.shape[1]))

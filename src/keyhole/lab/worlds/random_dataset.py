@@ -1,4 +1,4 @@
-"""`RandomDatasetWorld`: a labelled table, sensed anew in each replication."""
+"""`RandomDatasetWorld`: a labelled table with a new sensing matrix in each replication."""
 
 from __future__ import annotations
 
@@ -22,13 +22,27 @@ Sensing = Literal["bernoulli", "coordinates"]
 
 @dataclass(frozen=True)
 class RandomDatasetWorld:
-    """A recipe for `DatasetWorld`s over one table: each draw senses it with another 0/1 matrix.
+    """A recipe for `DatasetWorld`s over one table, each with another 0/1 sensing matrix.
 
-    rewards: "logistic", x'mu_i plus noise with mu_i from a logistic regression of class i against
-    the rest (eq:reward22), or "linear", 1 for the right answer and 0 for any other. sensing:
-    "bernoulli", entries 0 or 1 with probability 1/2, or "coordinates", that many of the features
-    as they are.
+    Parameters
+    ----------
+    data : Dataset
+        The table.
+    observation_dim : int
+        The length of an observation.
+    rewards : {"logistic", "linear"}, default "logistic"
+        "logistic" is x'mu_i plus noise, with mu_i from a logistic regression of class i against the
+        rest (eq:reward22). "linear" is 1 for the right answer and 0 for any other.
+    sensing : {"bernoulli", "coordinates"}, default "bernoulli"
+        "bernoulli" is a matrix of entries 0 or 1 with probability 1/2. "coordinates" is a selection
+        of `observation_dim` features, unchanged.
+    sensing_scale : float, default 0.1
+        The standard deviation of the sensing noise.
+    reward_scale : float, default 1
+        The standard deviation of the noise in logistic rewards.
 
+    Examples
+    --------
     >>> import keyhole as kh
     >>> wine = kh.datasets.load("wine").prepared()
     >>> recipe = kh.RandomDatasetWorld(wine, observation_dim=6, sensing="coordinates")
@@ -59,7 +73,7 @@ class RandomDatasetWorld:
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are: one for each class."""
+        """The number of arms: one for each class."""
         return len(self.data.classes)
 
     @property
@@ -73,7 +87,7 @@ class RandomDatasetWorld:
         return logistic_parameters(self.data) if self.rewards == "logistic" else None
 
     def draw(self, seed: Seed | Streams = None) -> DatasetWorld:
-        """The table, sensed by one such matrix."""
+        """Draw a world: the table with one random sensing matrix."""
         rng, context_dim = streams(seed)["instance"], self.data.features.shape[1]
         if self.sensing == "coordinates":
             lens: Floats = np.eye(context_dim)[rng.permutation(context_dim)[: self.observation_dim]]
@@ -88,7 +102,7 @@ class RandomDatasetWorld:
         )
 
     def describe(self) -> dict[str, Any]:
-        """The settings of the recipe, and what tells its table and its fit from others."""
+        """Return the settings of the recipe, and digests of its table and its fit."""
         names = ("observation_dim", "rewards", "sensing", "sensing_scale", "reward_scale")
         settings = {name: getattr(self, name) for name in names}
         if self.parameters is not None:
@@ -97,9 +111,9 @@ class RandomDatasetWorld:
 
 
 def logistic_parameters(data: Dataset) -> Floats:
-    """mu_i, (n_classes, features), from a logistic regression of each class against the rest.
+    """Return mu_i, (n_classes, features), from logistic regressions of a class against the rest.
 
-    The regression has a constant, as is usual, which a reward x'mu_i then leaves out.
+    The regression has a constant, as is usual. A reward x'mu_i leaves it out.
     """
     try:
         from sklearn.linear_model import LogisticRegression

@@ -1,4 +1,4 @@
-"""`RandomLinearWorld`: a recipe from which linear worlds are drawn."""
+"""`RandomLinearWorld`: a recipe for random linear worlds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keyhole.core import Seed, Streams, streams
 from keyhole.lab.worlds.distributions import Name, draw_of
 from keyhole.lab.worlds.linear import LinearWorld
 
-# Larger ones are typing errors: no machine has the memory.
+# Larger sizes are typing errors: no machine has the memory.
 MAX_SIZE = 10**6
 
 
@@ -20,8 +20,27 @@ MAX_SIZE = 10**6
 class RandomLinearWorld:
     """A recipe for linear worlds: `simulate` draws one from it for each replication.
 
-    Sensing entries and parameters are standard normal, covariances the identity times a scale
-    squared. shared_parameter: one mu for all arms.
+    Sensing entries and parameters are standard normal. Covariances are the identity times a scale
+    squared.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    context_dim : int
+        The length of a hidden context.
+    observation_dim : int
+        The length of an observation.
+    shared_parameter : bool, default False
+        Use one mu for all arms.
+    shared_context : bool, default False
+        Use one context for all arms.
+    context_scale, sensing_scale : float, default 1
+        The standard deviations of each entry of the context and of the sensing noise.
+    reward_scale : float, default 1
+        The standard deviation of the reward's noise.
+    context_distribution, sensing_distribution, reward_distribution : str, default "normal"
+        The distributions of contexts, sensing noise and reward noise; see `LinearWorld`.
     """
 
     n_arms: int
@@ -53,7 +72,7 @@ class RandomLinearWorld:
         return self.observation_dim
 
     def draw(self, seed: Seed | Streams = None) -> LinearWorld:
-        """One world of this kind."""
+        """Draw one world."""
         rng = streams(seed)["instance"]
         sensing = rng.standard_normal((self.observation_dim, self.context_dim))
         count = 1 if self.shared_parameter else self.n_arms
@@ -71,5 +90,5 @@ class RandomLinearWorld:
         )
 
     def describe(self) -> dict[str, Any]:
-        """The settings of the recipe."""
+        """Return the settings of the recipe."""
         return {"kind": type(self).__name__, **asdict(self)}

@@ -1,4 +1,4 @@
-"""A block of rounds, and the world that hands them out."""
+"""`Rounds`, a block of rounds, and `World`, the source of such blocks."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,22 +11,43 @@ from keyhole.lab.worlds.identity import digest, identity
 
 @dataclass(frozen=True)
 class Rounds:
-    """What T rounds hold, whichever arms are going to be chosen."""
+    """The data of T rounds, for all arms.
 
-    observations: Floats  # (T, n_arms, dim), or (T, 1, dim) where the arms share one
-    rewards: Floats  # (T, n_arms)  what each arm would give
-    values: Floats  # (T, n_arms)  y'eta, what the best observer expects of it
-    latent: Floats  # (T, n_arms)  x'mu, what one who sees x expects; NaN where nobody knows
-    labels: Ints | None = None  # (T,)  the arm that is the right answer, where there is one
+    Parameters
+    ----------
+    observations : ndarray of shape (T, n_arms, dim) or (T, 1, dim)
+        The observations y. The second axis has length 1 if the arms share one observation.
+    rewards : ndarray of shape (T, n_arms)
+        The reward of each arm if it is chosen.
+    values : ndarray of shape (T, n_arms)
+        y'eta, the reward that the best observer expects.
+    latent : ndarray of shape (T, n_arms)
+        x'mu, the expected reward given x; NaN if unknown.
+    labels : ndarray of shape (T,), optional
+        The arm that is the right answer, if there is one.
+    """
+
+    observations: Floats  # (T, n_arms, dim) or (T, 1, dim)
+    rewards: Floats  # (T, n_arms)
+    values: Floats  # (T, n_arms)
+    latent: Floats  # (T, n_arms)
+    labels: Ints | None = None  # (T,)
 
     def __len__(self) -> int:
         return len(self.rewards)
 
 
 class Member:
-    """A member that a world must have: in its class, as a property, or set in `__init__`.
+    """A required member of a world: a class attribute, a property, or set in `__init__`.
 
-    Unlike a property, it lets an attribute of the same name take its place.
+    Unlike a property, it can be replaced by an attribute of the same name.
+
+    Parameters
+    ----------
+    name : str
+        The name of the member.
+    doc : str or None
+        Its docstring.
     """
 
     def __init__(self, name: str, doc: str | None) -> None:
@@ -41,24 +62,24 @@ class Member:
         )
 
 
-# What every world has, besides its rounds.
+# The required members of a world besides `rounds`.
 MEMBERS = ("n_arms", "dim", "eta", "noise_scale")
 
 
 class World(ABC):
-    """A source of rounds. A world of your own is a subclass with these five members.
+    """A source of rounds. A user-defined world is a subclass with these five members.
 
-    All but `rounds` may be attributes of the class, properties, or attributes that `__init__`
-    sets. A policy in it sees `observations` and the reward of the arm that it pulls; the rest of a
-    block serves to judge it. Numbers are finite and up to 1e50.
+    All but `rounds` may be attributes of the class, properties, or attributes set in `__init__`. A
+    policy sees `observations` and the reward of the arm that it pulls; the rest of a block is for
+    its evaluation. Numbers are finite and at most 1e50.
     """
 
-    # Whether all arms see one observation, (n, 1, dim): blocks of more rounds then fit the cache.
+    # Whether all arms have one observation, (n, 1, dim): blocks of more rounds then fit the cache.
     shared_context: bool = False
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms."""
         raise NotImplementedError
 
     @property
@@ -75,14 +96,14 @@ class World(ABC):
     def noise_scale(self) -> float:
         """The standard deviation of a reward about y'eta, the largest over arms.
 
-        A policy with v="oracle" takes it. It must be finite; the theory's R need not be.
+        A policy with v="oracle" uses it. It must be finite; the theory's R need not be.
         """
         raise NotImplementedError
 
     def start(self, source: Streams) -> Any:
-        """Return what `rounds` goes on from: by default the random streams, and nothing else.
+        """Return the initial state for `rounds`: by default the random streams, and nothing else.
 
-        A world whose rounds depend on the rounds before, such as one whose context has a memory,
+        A world whose rounds depend on earlier rounds, such as one with autocorrelated contexts,
         returns a state of its own, which `rounds` changes.
 
         Parameters
@@ -99,7 +120,7 @@ class World(ABC):
         Parameters
         ----------
         state : Streams or object
-            What `start` returned.
+            The state that `start` returned.
         n : int
             The number of rounds.
         """
@@ -112,12 +133,12 @@ class World(ABC):
         n : int
             The number of rounds.
         seed : int, numpy.random.SeedSequence or Streams, optional
-            Where random numbers come from.
+            The source of random numbers.
         """
         return self.rounds(self.start(streams(seed)), checks.whole("n", n, least=0))
 
     def describe(self) -> dict[str, Any]:
-        """What a result's attributes say of the world it comes from, and what tells it apart."""
+        """Return the properties that identify the world, for the attributes of a result."""
         described = {
             "kind": type(self).__name__,
             "n_arms": self.n_arms,
@@ -130,6 +151,6 @@ class World(ABC):
         return {**described, "identity": identity(self)}
 
 
-# Written as properties for those who read and check types; an attribute could not replace those.
+# Written as properties for readers and type checkers; an attribute could not replace a property.
 for _name in MEMBERS:
     setattr(World, _name, Member(_name, getattr(World, _name).__doc__))
