@@ -288,3 +288,46 @@ def test_a_learner_may_keep_what_it_is_handed() -> None:
 def test_settings_that_cannot_be_used(given: dict[str, Any], message: str) -> None:
     with pytest.raises(kh.InvalidValue, match=message):
         kh.Learner(**{"policy": kh.Greedy(), **given})
+
+
+class Fixed(FollowTheMean):
+    """One arm, whose number is a setting that it does not show."""
+
+    def __init__(self, arm: int) -> None:
+        self.arm = arm
+
+    def choose(self, *_: Any) -> Any:
+        return self.arm
+
+
+class Scaled(kh.World):
+    """Values that a setting multiplies."""
+
+    n_arms, dim, noise_scale, eta = 2, 1, 1.0, np.ones((2, 1))
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def rounds(self, state: Any, n: int) -> kh.Rounds:
+        y = state["context"].standard_normal((n, 2, 1))
+        values = self.factor * y[:, :, 0]
+        return kh.Rounds(observations=y, rewards=values, values=values, latent=values)
+
+
+def test_a_folder_of_results_is_for_the_same_settings_only(tmp_path: Path) -> None:
+    sizes: dict[str, Any] = {"horizon": 20, "replications": 2, "seed": 1}
+    kh.simulate(Scaled(1.0), {"mine": Fixed(0)}, resume=tmp_path, **sizes)
+    kh.simulate(Scaled(1.0), {"mine": Fixed(0)}, resume=tmp_path, **sizes)  # new objects, the same
+    for world, learner in ((Scaled(2.0), Fixed(0)), (Scaled(1.0), Fixed(1))):
+        with pytest.raises(kh.InvalidValue, match="another simulation"):
+            kh.simulate(world, {"mine": learner}, resume=tmp_path, **sizes)
+
+
+@pytest.mark.parametrize("probability", [2.0, -0.1, np.nan])
+def test_a_probability_that_is_none_is_refused(probability: float) -> None:
+    class Sure(FollowTheMean):
+        def choose(self, *_: Any) -> Any:
+            return kh.Chosen(0, probability)
+
+    with pytest.raises(kh.InvalidValue, match="probability"):
+        kh.simulate(Scaled(1.0), Sure(), horizon=5, replications=1, seed=1)

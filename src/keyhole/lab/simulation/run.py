@@ -127,13 +127,17 @@ def simulate(
     outcomes = {} if store is None else store.finished(replications)
     missing = [number for number in range(replications) if number not in outcomes]
 
+    finishing = threading.Lock()  # two threads may finish at a time
+
     def finish(number: int, outcome: Outcome) -> None:
-        if any(known.keys() != outcome.keys() for known in itertools.islice(outcomes.values(), 1)):
-            raise InvalidValue(
-                "a world must give labels in all replications or in none: if it does, delete "
-                f"the files in {resume}"
-            )
-        outcomes[number] = outcome
+        with finishing:
+            for known in itertools.islice(outcomes.values(), 1):
+                if known.keys() != outcome.keys():
+                    raise InvalidValue(
+                        "a world must give labels in all replications or in none: if it does, "
+                        f"delete the files in {resume}"
+                    )
+            outcomes[number] = outcome
         if store is not None:
             store.write(number, outcome)
 

@@ -1,7 +1,7 @@
 """Worlds: sources of rounds, for simulation."""
 
 from keyhole.lab.worlds.dataset import DatasetWorld
-from keyhole.lab.worlds.identity import digest, identity
+from keyhole.lab.worlds.describing import digest, identity
 from keyhole.lab.worlds.linear import LinearWorld
 from keyhole.lab.worlds.missing import MissingWorld, RandomMissingWorld
 from keyhole.lab.worlds.products import product

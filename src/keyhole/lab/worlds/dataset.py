@@ -14,7 +14,7 @@ from keyhole.core import Floats, Seed, Streams
 from keyhole.errors import InvalidValue
 from keyhole.lab.tables import Dataset
 from keyhole.lab.worlds.covariance import frozen, whitening
-from keyhole.lab.worlds.identity import digest
+from keyhole.lab.worlds.describing import digest
 from keyhole.lab.worlds.products import product
 from keyhole.lab.worlds.rounds import Rounds, World
 

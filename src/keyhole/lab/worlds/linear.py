@@ -27,8 +27,8 @@ from keyhole.errors import InvalidValue
 from keyhole.lab.worlds import drawing
 from keyhole.lab.worlds.correlated import largest_of
 from keyhole.lab.worlds.covariance import covariance, frozen, root, whitening
+from keyhole.lab.worlds.describing import digest
 from keyhole.lab.worlds.distributions import Name, draw_of, is_subgaussian
-from keyhole.lab.worlds.identity import digest
 from keyhole.lab.worlds.rounds import Rounds, World
 
 # The number of rounds of a Monte Carlo estimate, used where no closed form is known.

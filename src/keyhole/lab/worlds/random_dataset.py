@@ -14,7 +14,7 @@ from keyhole.errors import InvalidValue, MissingExtra, install_line, shown
 from keyhole.lab.tables import Dataset
 from keyhole.lab.worlds.covariance import frozen
 from keyhole.lab.worlds.dataset import DatasetWorld, check_table, described
-from keyhole.lab.worlds.identity import digest
+from keyhole.lab.worlds.describing import digest
 
 Rewards = Literal["logistic", "linear"]
 Sensing = Literal["bernoulli", "coordinates"]

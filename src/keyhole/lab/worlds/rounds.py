@@ -6,7 +6,7 @@ from typing import Any
 
 from keyhole import checks
 from keyhole.core import Floats, Ints, Seed, Streams, streams
-from keyhole.lab.worlds.identity import digest, identity
+from keyhole.lab.worlds.describing import digest, identity
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.errors import shown
+
 
 def digest(*arrays: NDArray[Any]) -> str:
     """Return a SHA-256 of the arrays."""
@@ -29,8 +31,15 @@ def identity(thing: object) -> dict[str, Any]:
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
         "code": code,
-        "settings": {name: setting(value) for name, value in sorted(_settings(thing).items())},
+        "settings": {name: _plain(value) for name, value in sorted(_settings(thing).items())},
     }
+
+
+def _plain(value: object) -> Any:
+    try:
+        return setting(value)
+    except RecursionError:  # a list that holds itself
+        return shown(value)
 
 
 def setting(value: object) -> Any:
@@ -41,9 +50,14 @@ def setting(value: object) -> Any:
         return {str(key): setting(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [setting(inner) for inner in value]
+    if isinstance(value, int):  # Python does not write very long ones as decimals
+        return hex(value)
     if type(value).__repr__ is object.__repr__:
         return {"class": type(value).__qualname__, "settings": setting(_settings(value))}
-    return repr(value)
+    try:
+        return repr(value)
+    except Exception:  # an object of somebody's own, which may raise anything
+        return shown(value)
 
 
 def _settings(thing: object) -> dict[str, Any]:
