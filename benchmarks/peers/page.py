@@ -85,10 +85,10 @@ def ratio(found: dict[str, Any], exact: list[str], cell: str) -> list[str]:
     name, peer = fastest(found, exact, cell)
     _, vw = fastest(found, VOWPAL_WABBIT, cell)
     one, two = (found["simulation"][cell][workers] for workers in "12")
-    asked = SIMULATION[int(cell.split("x")[1])]
+    target = SIMULATION[int(cell.split("x")[1])]
     return [
         cell, f"{ours:,.0f}", f"{peer:,.0f} ({name})", f"{ours / peer:,.0f}", f"{vw:,.0f}",
-        f"{ours / vw:,.1f}", f"{one:,.0f}", f"{two:,.0f}", f"{two / peer:,.0f}", f"{asked:,}",
+        f"{ours / vw:,.1f}", f"{one:,.0f}", f"{two:,.0f}", f"{two / peer:,.0f}", f"{target:,}",
     ]  # fmt: skip
 
 
