@@ -12,6 +12,7 @@ import pytest
 
 import keyhole as kh
 from keyhole.core import POLICIES
+from keyhole.lab.worlds import identity
 from tests.policies import KINDS, every_policy
 from tests.textbook import TextbookLearner
 
@@ -331,3 +332,13 @@ def test_a_probability_that_is_none_is_refused(probability: float) -> None:
 
     with pytest.raises(kh.InvalidValue, match="probability"):
         kh.simulate(Scaled(1.0), Sure(), horizon=5, replications=1, seed=1)
+
+
+def test_classes_without_a_source_are_told_apart_by_their_code() -> None:
+    """As those typed in at a prompt are: another body, another digest; the same one, the same."""
+    made = []
+    for body in ("0", "1", "0"):
+        scope: dict[str, Any] = {"__name__": "prompt"}
+        exec(f"class Typed:\n    def choose(self, *_):\n        return {body}\n", scope)
+        made.append(identity(scope["Typed"]())["code"])
+    assert made[0] == made[2] != made[1]

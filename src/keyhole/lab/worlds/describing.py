@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import marshal
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,20 @@ def identity(thing: object) -> dict[str, Any]:
     class calls is not looked at.
     """
     kind = type(thing)
-    try:
-        code = hashlib.sha256(inspect.getsource(kind).encode()).hexdigest()
-    except (OSError, TypeError):  # typed in at a prompt
-        code = ""
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
-        "code": code,
+        "code": hashlib.sha256(_code(kind)).hexdigest(),
         "settings": {name: _plain(value) for name, value in sorted(_settings(thing).items())},
     }
+
+
+def _code(kind: type) -> bytes:
+    """Return the source of a class; of one typed in at a prompt, its compiled functions."""
+    try:
+        return inspect.getsource(kind).encode()
+    except (OSError, TypeError):
+        functions = [value for value in vars(kind).values() if inspect.isfunction(value)]
+        return b"".join(marshal.dumps(function.__code__) for function in functions)
 
 
 def _plain(value: object) -> Any:
