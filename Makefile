@@ -16,10 +16,10 @@ test: check
 
 # Needs a folder of the public data files, and a package index.
 test-data: $(VENV)/built
-	KEYHOLE_DATA="$(KEYHOLE_DATA)" $(RUN) pytest -m data tests/test_paper_data.py
+	KEYHOLE_DATA="$(KEYHOLE_DATA)" $(RUN) pytest -m data tests/lab/test_paper_data.py
 
 fuzz: $(VENV)/built
-	KEYHOLE_FUZZ=long $(RUN) pytest tests/test_fuzzing.py
+	KEYHOLE_FUZZ=long $(RUN) pytest tests/project/test_fuzzing.py
 
 # Of the core, whose floor is in pyproject.toml; compiled kernels are not seen by it.
 coverage: $(VENV)/built
@@ -66,7 +66,7 @@ wheel: $(VENV)/built
 # be loaded before Python is. Python's own allocator would hide overruns, and what it never frees is
 # no leak of ours.
 SANITIZE := build/sanitize
-SANITIZED ?= $(addprefix tests/test_,bandit.py choice.py choosing.py core.py deferring.py drawing.py exploring.py features.py normals.py once.py posterior.py predicting.py probability.py simulate.py textbook_replay.py)
+SANITIZED ?= $(addprefix tests/,online/test_bandit.py core/test_choice.py core/test_choosing.py core/test_core.py core/test_deferring.py core/test_drawing.py core/test_exploring.py core/test_features.py core/test_normals.py online/test_once.py core/test_posterior.py core/test_predicting.py core/test_probability.py lab/test_simulate.py core/test_textbook_replay.py)
 sanitize: $(VENV)/built
 	rm -rf $(SANITIZE)
 	mkdir -p $(SANITIZE)

@@ -37,7 +37,7 @@ def textbook(world: kh.LinearWorld, rounds: int) -> float:
         y = x @ world.sensing.T + noise
         samples = [rng.multivariate_normal(mean[i], v**2 * np.linalg.inv(B[i])) for i in range(n)]
         arm = int(np.argmax([y[i] @ samples[i] for i in range(n)]))
-        reward = x[arm] @ world.parameters[arm] + world.reward_scale * rng.standard_normal()
+        reward = x[arm] @ world.coefficients[arm] + world.reward_scale * rng.standard_normal()
         B[arm] += np.outer(y[arm], y[arm])
         b[arm] += reward * y[arm]
         mean[arm] = np.linalg.inv(B[arm]) @ b[arm]
@@ -97,7 +97,7 @@ def main() -> None:
 
 def print_row(dim: int) -> None:
     """Measure one size."""
-    world = kh.LinearWorld.random(n_arms=N_ARMS, context_dim=dim, observation_dim=dim, seed=1)
+    world = kh.LinearWorld.random(n_arms=N_ARMS, context_dim=dim, dim=dim, seed=1)
     simulated(world, 1)  # first use
     part = 400 if dim == 20 else 100
     slow = best(lambda: textbook(world, part), 2) * HORIZON * REPLICATIONS / part

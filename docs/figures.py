@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "figures"
 
 def prices() -> None:
     """What learning costs, and what not seeing costs."""
-    world = kh.LinearWorld.random(n_arms=5, context_dim=20, observation_dim=10, seed=1)
+    world = kh.LinearWorld.random(n_arms=5, context_dim=20, dim=10, seed=1)
     runs = kh.simulate(
         world,
         kh.ThompsonSampling(v="oracle"),

@@ -28,8 +28,8 @@ class Call(NamedTuple):
 
 Entries = dict[str, Callable[[], Call]]
 
-WORLD = kh.LinearWorld.random(n_arms=2, context_dim=2, observation_dim=2, seed=1)
-RECIPE = kh.RandomLinearWorld(n_arms=2, context_dim=2, observation_dim=2)
+WORLD = kh.LinearWorld.random(n_arms=2, context_dim=2, dim=2, seed=1)
+RECIPE = kh.RandomLinearWorld(n_arms=2, context_dim=2, dim=2)
 TABLE = kh.Dataset(features=np.random.default_rng(1).standard_normal((20, 3)), labels=[0, 1] * 10)
 SHORT: dict[str, Any] = {"horizon": 3, "replications": 1, "seed": 1, "progress": False}
 
@@ -67,7 +67,7 @@ def worlds() -> Entries:
 
     linear = {
         "sensing": np.eye(2),
-        "parameters": np.ones((2, 2)),
+        "coefficients": np.ones((2, 2)),
         "context_covariance": 1.0,
         "sensing_covariance": np.eye(2),
         "reward_scale": 1.0,
@@ -79,7 +79,7 @@ def worlds() -> Entries:
     random = {
         "n_arms": 2,
         "context_dim": 2,
-        "observation_dim": 2,
+        "dim": 2,
         "shared_parameter": False,
         "shared_context": True,
         "context_scale": 1.0,
@@ -89,8 +89,8 @@ def worlds() -> Entries:
     }
     missing = {"share": 0.3, "centre": 1.0}
     scales = {"sensing_scale": 0.1, "reward_scale": 1.0}
-    lens = {"sensing": np.ones((2, 3)), "parameters": np.ones((2, 3))}
-    drawn = {"observation_dim": 2, "rewards": "linear", "sensing": "bernoulli"}
+    lens = {"sensing": np.ones((2, 3)), "coefficients": np.ones((2, 3))}
+    drawn = {"dim": 2, "rewards": "linear", "sensing": "bernoulli"}
     return {
         "LinearWorld": lambda: Call(play(kh.LinearWorld), dict(linear)),
         "LinearWorld.sample": lambda: Call(WORLD.sample, {"n": 3, "seed": 1}, WORLD),

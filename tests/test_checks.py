@@ -50,8 +50,8 @@ def test_whole_numbers() -> None:
     """Python itself refuses to print integers of more than 4,300 digits."""
     for value in (10**5000, -(10**5000), np.timedelta64(3), 2.0, True, "3", None):
         with pytest.raises(InvalidValue, match="n must be"):
-            checks.whole("n", value)
-    assert checks.whole("n", np.int8(3)) == 3
+            checks.integer("n", value)
+    assert checks.integer("n", np.int8(3)) == 3
 
 
 def test_a_fresh_array_comes_back() -> None:

@@ -17,7 +17,7 @@ def linear(dim: int = 3, **settings: Any) -> kh.LinearWorld:
     rng = np.random.default_rng(5)
     usual: dict[str, Any] = {
         "sensing": rng.standard_normal((dim, 4)),
-        "parameters": rng.standard_normal((3, 4)),
+        "coefficients": rng.standard_normal((3, 4)),
         "context_covariance": MIX @ MIX.T,
         "sensing_covariance": 0.5,
         "reward_scale": 0.7,
@@ -37,7 +37,7 @@ def patients(**settings: Any) -> kh.DatasetWorld:
 
 WORLDS: dict[str, kh.World] = {
     "patients, 0/1 rewards": patients(),
-    "patients, rewards of their own": patients(parameters=RNG.standard_normal((3, 4))),
+    "patients, rewards of their own": patients(coefficients=RNG.standard_normal((3, 4))),
     "patients, one number seen twice": patients(
         sensing=[[1, 0, 0, 1], [1, 0, 0, 1]], sensing_scale=0.0
     ),
@@ -46,7 +46,7 @@ WORLDS: dict[str, kh.World] = {
     "more": linear(dim=6),
     "shared context": linear(shared_context=True),
     "shared parameter": kh.LinearWorld.random(
-        n_arms=3, context_dim=4, observation_dim=3, shared_parameter=True, seed=1
+        n_arms=3, context_dim=4, dim=3, shared_parameter=True, seed=1
     ),
     "singular contexts": linear(context_covariance=SINGULAR),
     "singular sensing noise": linear(dim=4, sensing_covariance=SINGULAR),

@@ -116,7 +116,7 @@ def floor(world: kh.LinearWorld, rates: Machine, products: float) -> Floor:
     normals = d + min(n, d) + 2 * n  # the context, what is not seen of it, rewards, the policy's
     # y from normals, values, what is not seen; the means; P y of the winner, and forms of others,
     # by half a matrix each; two triangles that are updated.
-    seen = np.count_nonzero(world.law.observation)
+    seen = np.count_nonzero(world.normal_model.observation)
     forms = d * d + (products - 1.0) * d * d / 2
     arithmetic = seen + n * d + n * min(n, d) + n * d + forms + d * d
     # Means once, and half a matrix for each form. Updates can wait and be made together: of so many

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,12 +22,15 @@ def world(n_arms: int, dim: int) -> kh.LinearWorld:
     R, and so v, is 1: that is what every library is told.
     """
     rng = np.random.default_rng(1)
-    parameters = rng.standard_normal((n_arms, dim))
+    coefficients = rng.standard_normal((n_arms, dim))
     # x given y has half the variance: |mu|^2 / 2 + reward noise = 1, half of it each.
-    parameters /= np.linalg.norm(parameters, axis=1, keepdims=True)
+    coefficients /= np.linalg.norm(coefficients, axis=1, keepdims=True)
+    # Earlier versions, which are measured too, call them parameters.
+    known = inspect.signature(kh.LinearWorld).parameters
+    name = "coefficients" if "coefficients" in known else "parameters"
     return kh.LinearWorld(
         sensing=np.eye(dim),
-        parameters=parameters,
+        **cast(Any, {name: coefficients}),
         reward_scale=float(np.sqrt(0.5)),
         shared_context=True,
     )

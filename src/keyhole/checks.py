@@ -15,8 +15,8 @@ from keyhole.errors import InvalidValue, shown
 LARGEST = 1e50
 
 
-def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.float64]:
-    """Return a fresh float64 array of numbers, none of them NaN, infinite or beyond `most`.
+def floats(name: str, value: ArrayLike, *, max_value: float = LARGEST) -> NDArray[np.float64]:
+    """Return a fresh float64 array of numbers, none of them NaN, infinite or beyond `max_value`.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.
         Name of the value in error messages.
     value : array_like
         Real numbers of any shape.
-    most : float, default LARGEST
+    max_value : float, default LARGEST
         Largest magnitude that is allowed.
 
     Returns
@@ -36,19 +36,21 @@ def floats(name: str, value: ArrayLike, *, most: float = LARGEST) -> NDArray[np.
     ------
     InvalidValue
         If `value` has masked entries, entries that are not real numbers, or entries that are NaN,
-        infinite or beyond `most`.
+        infinite or beyond `max_value`.
     """
     given = _regular(name, value)
     if _is_masked(value):
         raise InvalidValue(f"{name} has masked entries; every entry must be a number")
     if given.dtype.kind not in "biuf" and not _holds_numbers(given):
         raise InvalidValue(f"{name} must be real numbers, got {_strangest(value, given)}")
-    array = _as_float64(name, given, most)
-    usable = np.abs(array) <= most
+    array = _as_float64(name, given, max_value)
+    usable = np.abs(array) <= max_value
     if not usable.all():
         place = tuple(int(i) for i in np.argwhere(~usable)[0])
         at = f" at {place if len(place) > 1 else place[0]}" if place else ""
-        raise InvalidValue(f"{name} must be finite and at most {most:g}, got {array[place]}{at}")
+        raise InvalidValue(
+            f"{name} must be finite and at most {max_value:g}, got {array[place]}{at}"
+        )
     return array
 
 
@@ -152,23 +154,25 @@ def _strangest(value: object, given: NDArray[Any]) -> str:
     return f"{shown(entry):.80} ({type(entry).__name__}) at {place}"
 
 
-def _as_float64(name: str, given: NDArray[Any], most: float) -> NDArray[np.float64]:
+def _as_float64(name: str, given: NDArray[Any], max_value: float) -> NDArray[np.float64]:
     try:
         with np.errstate(over="ignore"):  # a longdouble beyond float64 becomes infinite
             return np.array(given, dtype=np.float64, order="C")
     except OverflowError:
-        raise InvalidValue(f"{name} must be at most {most:g}, got a far larger number") from None
+        raise InvalidValue(
+            f"{name} must be at most {max_value:g}, got a far larger number"
+        ) from None
 
 
-def number(
+def real(
     name: str,
     value: object,
     *,
     above: float | None = None,
-    least: float = -LARGEST,
-    most: float = LARGEST,
+    min_value: float = -LARGEST,
+    max_value: float = LARGEST,
 ) -> float:
-    """Return a plain float above `above`, at least `least` and at most `most`.
+    """Return a plain float above `above`, at least `min_value` and at most `max_value`.
 
     Parameters
     ----------
@@ -178,9 +182,9 @@ def number(
         A real number. A bool is refused.
     above : float, optional
         Exclusive lower bound.
-    least : float, default -LARGEST
+    min_value : float, default -LARGEST
         Inclusive lower bound.
-    most : float, default LARGEST
+    max_value : float, default LARGEST
         Inclusive upper bound.
 
     Returns
@@ -199,15 +203,17 @@ def number(
     try:
         result = float(value)
     except OverflowError:
-        raise InvalidValue(f"{name} must be at most {most:g}, got a far larger number") from None
+        raise InvalidValue(
+            f"{name} must be at most {max_value:g}, got a far larger number"
+        ) from None
     if result != result:
         raise InvalidValue(f"{name} must be a number, got nan")
     low = above is None or result > above
-    if not low or not least <= result <= most:
+    if not low or not min_value <= result <= max_value:
         rules = [f"above {above:g}"] if above is not None else []
-        small = (above is None or result > above) and (least > -LARGEST or result < least)
-        rules += [f"at least {least:g}"] if small else []
-        rules += [f"at most {most:g}"] if result > most or most < LARGEST else []
+        small = (above is None or result > above) and (min_value > -LARGEST or result < min_value)
+        rules += [f"at least {min_value:g}"] if small else []
+        rules += [f"at most {max_value:g}"] if result > max_value or max_value < LARGEST else []
         raise InvalidValue(f"{name} must be {' and '.join(rules)}, got {shown(value)}")
     return result
 
@@ -252,11 +258,11 @@ def positive(name: str, value: object) -> float:
     float
         The number.
     """
-    return number(name, value, above=0.0, least=1.0 / LARGEST)
+    return real(name, value, above=0.0, min_value=1.0 / LARGEST)
 
 
-def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> int:
-    """Return a plain int from `least` to `most`.
+def integer(name: str, value: object, *, min_value: int = 1, max_value: int = 10**15) -> int:
+    """Return a plain int from `min_value` to `max_value`.
 
     Parameters
     ----------
@@ -264,9 +270,9 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> in
         Name of the value in error messages.
     value : object
         An integer. A bool is refused.
-    least : int, default 1
+    min_value : int, default 1
         Inclusive lower bound.
-    most : int, default 10**15
+    max_value : int, default 10**15
         Inclusive upper bound.
 
     Returns
@@ -280,10 +286,12 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**15) -> in
         If `value` is not an integer or is outside the bounds.
     """
     odd = isinstance(value, bool | np.bool_ | np.timedelta64)
-    if odd or not isinstance(value, numbers.Integral) or value < least:
-        raise InvalidValue(f"{name} must be a whole number of at least {least}, got {shown(value)}")
-    if int(value) > most:
-        raise InvalidValue(f"{name} must be at most {most:,}, got {shown(value)}")
+    if odd or not isinstance(value, numbers.Integral) or value < min_value:
+        raise InvalidValue(
+            f"{name} must be a whole number of at least {min_value}, got {shown(value)}"
+        )
+    if int(value) > max_value:
+        raise InvalidValue(f"{name} must be at most {max_value:,}, got {shown(value)}")
     return int(value)
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from keyhole.cli.console import as_json, clean, err, out, writable
 from keyhole.cli.data import Json
-from keyhole.cli.worlds import Arms, Config, ContextDim, Delta, ObservationDim, Seed, linear_world
+from keyhole.cli.worlds import Arms, Config, ContextDim, Delta, Dim, Seed, linear_world
 
 if TYPE_CHECKING:
     from keyhole.lab.audit import Finding
@@ -22,7 +22,7 @@ Examples:
 
 [bold]keyhole audit[/]   a small world, where every claim can be measured, in 40 s
 
-[bold]keyhole audit --arms 5 --observation-dim 2 --horizon 20000 --replications 100[/]   harder
+[bold]keyhole audit --arms 5 --dim 2 --horizon 20000 --replications 100[/]   harder
 
 [bold]keyhole audit --config study.toml --json[/]   a world of yours, for machines
 """
@@ -32,7 +32,7 @@ Examples:
 def audit(
     arms: Arms = None,
     context_dim: ContextDim = None,
-    observation_dim: ObservationDim = None,
+    dim: Dim = None,
     config: Config = None,
     horizon: Annotated[int, typer.Option(min=100, help="Rounds.")] = 4000,
     replications: Annotated[int, typer.Option(min=4, help="Replications.")] = 40,
@@ -61,7 +61,7 @@ def audit(
     from keyhole.lab.studies import REPORT_PAGE, STUDIES, write_audit, write_report
 
     writable(out_dir)
-    world = linear_world(arms, context_dim, observation_dim, config, seed)
+    world = linear_world(arms, context_dim, dim, config, seed)
     scope = Scope(world=world, horizon=horizon, replications=replications, delta=delta, seed=seed)
     findings = []
     with err().status("auditing") as status:

@@ -26,7 +26,7 @@ LINEAR_FLAGS = {
     "shared_context": ("--shared-context", "a row is the context of all arms"),
 }
 SIZES = {"horizon": 2000, "replications": 20, "seed": 1}
-LINEAR = {"n_arms": 5, "context_dim": 20, "observation_dim": 10}
+LINEAR = {"n_arms": 5, "context_dim": 20, "dim": 10}
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Recipe:
             data = datasets.load(
                 settings.pop("data"), data_dir=data_dir, label=settings.pop("label", None)
             ).prepared(clip=settings.pop("clip", 0.005))
-            settings.setdefault("observation_dim", (data.features.shape[1] + 1) // 2)
+            settings.setdefault("dim", (data.features.shape[1] + 1) // 2)
             drawn = _made(RandomDatasetWorld, {"data": data, **settings}, "[world]")
         else:
             drawn = _made(RandomLinearWorld, {**LINEAR, **settings}, "[world]")

@@ -23,13 +23,13 @@ Examples:
 
 [bold]keyhole simulate --arms 20 --policy thompson --policy linucb:alpha=2 --plot regret.png[/]
 
-[bold]keyhole simulate --data wine --observation-dim 6 --policy thompson:v=1.5[/]
+[bold]keyhole simulate --data wine --dim 6 --policy thompson:v=1.5[/]
 
 [bold]keyhole simulate --config study.toml --out runs.nc[/]   where study.toml has, for example,
 
 horizon = 5000
 
-world = { n_arms = 5, context_dim = 20, observation_dim = 10 }
+world = { n_arms = 5, context_dim = 20, dim = 10 }
 
 policies = \\[{ kind = "thompson", v = 2.0 }, { kind = "greedy" }]
 
@@ -44,7 +44,7 @@ def simulate(
     context_dim: Annotated[
         int | None, typer.Option(min=1, help="Length of the hidden context.  \\[default: 20]")
     ] = None,
-    observation_dim: Annotated[
+    dim: Annotated[
         int | None,
         typer.Option(min=1, help="Length of what is seen.  \\[default: 10, or half the columns]"),
     ] = None,
@@ -122,7 +122,7 @@ def simulate(
     flags = {
         "n_arms": arms,
         "context_dim": context_dim,
-        "observation_dim": observation_dim,
+        "dim": dim,
         "shared_parameter": shared_parameter or None,
         "shared_context": shared_context or None,
         "fixed": fixed or None,
@@ -139,13 +139,13 @@ def simulate(
     if config is not None and (given or policy):
         raise InvalidValue("--config describes the world and the policies: give no flags for them")
     sizes = {"horizon": horizon, "replications": replications, "seed": seed}
-    settled = {**recipe.sizes, **{name: n for name, n in sizes.items() if n is not None}}
+    settings = {**recipe.sizes, **{name: n for name, n in sizes.items() if n is not None}}
     runs = run(
-        recipe.world(settled["seed"], data_dir),
+        recipe.world(settings["seed"], data_dir),
         recipe.learners,
-        horizon=settled["horizon"],
-        replications=settled["replications"],
-        seed=settled["seed"],
+        horizon=settings["horizon"],
+        replications=settings["replications"],
+        seed=settings["seed"],
         workers=workers,
         resume=resume,
     )
@@ -155,9 +155,9 @@ def simulate(
         plots.regret(runs).savefig(plot, dpi=200)
     rows = summarized(runs)
     if json:
-        as_json({"settings": settled, "policies": rows})
+        as_json({"settings": settings, "policies": rows})
         return
-    _show(rows, settled)
+    _show(rows, settings)
     for path in (out_file, plot):
         if path is not None:
             err().print(f"wrote {path}", soft_wrap=True)

@@ -18,7 +18,7 @@ from keyhole.cli.worlds import (
     Config,
     ContextDim,
     Delta,
-    ObservationDim,
+    Dim,
     Seed,
     linear_world,
 )
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-[bold]keyhole theory --arms 5 --context-dim 20 --observation-dim 10[/]   its constants and bounds
+[bold]keyhole theory --arms 5 --context-dim 20 --dim 10[/]   its constants and bounds
 
 [bold]keyhole theory --error 0.1 --arm 2[/]   and when arm 2 is known to within 0.1
 
@@ -47,7 +47,7 @@ NOTHING = "nothing is promised"
 def theory(
     arms: Arms = None,
     context_dim: ContextDim = None,
-    observation_dim: ObservationDim = None,
+    dim: Dim = None,
     config: Config = None,
     horizon: Annotated[int, typer.Option(min=2, help="Rounds that the bounds are for.")] = 10_000,
     delta: Delta = 0.05,
@@ -71,7 +71,7 @@ def theory(
     """
     from keyhole.theory import GAPS, Promises, instance
 
-    world = linear_world(arms, context_dim, observation_dim, config, seed)
+    world = linear_world(arms, context_dim, dim, config, seed)
     if arm > world.n_arms:
         raise InvalidValue(f"there is no arm {arm}: the world has {world.n_arms}")
     if error is not None and not math.isfinite(world.r2):

@@ -16,9 +16,7 @@ Arms = Annotated[int | None, typer.Option(min=1, help="Number of arms.  \\[defau
 ContextDim = Annotated[
     int | None, typer.Option(min=1, help="Length of the hidden context.  \\[default: 4]")
 ]
-ObservationDim = Annotated[
-    int | None, typer.Option(min=1, help="Length of what is seen.  \\[default: 4]")
-]
+Dim = Annotated[int | None, typer.Option(min=1, help="Length of what is seen.  \\[default: 4]")]
 Config = Annotated[Path | None, typer.Option(help="A TOML file whose \\[world] is taken.")]
 Seed = Annotated[int, typer.Option(min=0, help="All randomness follows from it.")]
 Delta = Annotated[float, typer.Option(help="The probability of failure that is allowed.")]
@@ -27,7 +25,7 @@ Delta = Annotated[float, typer.Option(help="The probability of failure that is a
 def linear_world(
     arms: int | None,
     context_dim: int | None,
-    observation_dim: int | None,
+    dim: int | None,
     config: Path | None,
     seed: int,
 ) -> LinearWorld:
@@ -39,7 +37,7 @@ def linear_world(
         Number of arms; by default 3.
     context_dim : int or None
         Length of the hidden context; by default 4.
-    observation_dim : int or None
+    dim : int or None
         Length of an observation; by default 4.
     config : Path or None
         A TOML file whose [world] is taken instead.
@@ -59,11 +57,11 @@ def linear_world(
     from keyhole.cli import recipes
     from keyhole.lab.worlds import LinearWorld
 
-    sizes = {"n_arms": arms, "context_dim": context_dim, "observation_dim": observation_dim}
+    sizes = {"n_arms": arms, "context_dim": context_dim, "dim": dim}
     given = {name: size for name, size in sizes.items() if size is not None}
     if config is not None and given:
         raise InvalidValue("--config describes the world: give no flags for it")
-    usual = {"n_arms": 3, "context_dim": 4, "observation_dim": 4}
+    usual = {"n_arms": 3, "context_dim": 4, "dim": 4}
     described = {**usual, **given} if config is None else recipes.from_file(config).described
     world = recipes.Recipe({**described, "fixed": True}, {}, {}).world(seed, None)
     if not isinstance(world, LinearWorld):

@@ -52,9 +52,9 @@ def choice_probabilities(
     >>> kh.choice_probabilities([2.0, 2.0, 1.0], [0.0, 0.0, 0.0], epsilon=0.3).round(6).tolist()
     [0.45, 0.45, 0.1]
     """
-    location = checks.floats("location", location, most=EXTREME)
-    scale = checks.floats("scale", scale, most=EXTREME)
-    epsilon = checks.number("epsilon", epsilon, least=0.0, most=1.0)
+    location = checks.floats("location", location, max_value=EXTREME)
+    scale = checks.floats("scale", scale, max_value=EXTREME)
+    epsilon = checks.real("epsilon", epsilon, min_value=0.0, max_value=1.0)
     if location.shape != scale.shape or location.ndim == 0 or location.shape[-1] == 0:
         raise InvalidValue(
             "location and scale need a number for each arm and the same shape, "

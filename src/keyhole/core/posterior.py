@@ -51,8 +51,8 @@ class Posterior:
     """
 
     def __init__(self, *, n_parameters: int, dim: int, prior_precision: float = 1.0) -> None:
-        k = checks.whole("n_parameters", n_parameters)
-        d = checks.whole("dim", dim)
+        k = checks.integer("n_parameters", n_parameters)
+        d = checks.integer("dim", dim)
         prior = checks.positive("prior_precision", prior_precision)
         _check_size(k, d)
         state = State(
@@ -234,9 +234,9 @@ class Posterior:
             The reward.
         """
         self.learn_many(
-            [checks.whole("parameter", parameter, least=0)],
+            [checks.integer("parameter", parameter, min_value=0)],
             checks.floats("y", y)[None],
-            np.array([checks.number("reward", reward)]),
+            np.array([checks.real("reward", reward)]),
         )
 
     def learn_many(self, parameters: ArrayLike, y: Floats, rewards: Floats) -> None:
@@ -387,7 +387,7 @@ class Posterior:
 
         The first row of sum y y' is then the sum of y, and the first entry of b the sum of r.
         """
-        by = checks.number("by", by)
+        by = checks.real("by", by)
         if by == 0.0:
             return
         observed = self.precision[:, 0].copy()

@@ -46,9 +46,9 @@ def summarize(
     >>> summary["mean"].values.tolist(), summary["worst"].values.tolist()
     ([2.0, 4.0], [3.0, 6.0])
     """
-    level = checks.number("level", level, above=0.0, least=0.0, most=1.0)
-    draws = checks.whole("draws", draws, most=1_000_000)
-    seed = checks.whole("seed", seed, least=0)
+    level = checks.real("level", level, above=0.0, min_value=0.0, max_value=1.0)
+    draws = checks.integer("draws", draws, max_value=1_000_000)
+    seed = checks.integer("seed", seed, min_value=0)
     _check("curves", curves, "replication")
     n = curves.sizes["replication"]
     values = curves.transpose("replication", ...)

@@ -106,7 +106,7 @@ class Dataset:
         clipping, a few sensor glitches would flatten all other values. A feature with a single
         value becomes zero.
         """
-        clip = checks.number("clip", clip, least=0.0, most=0.49)
+        clip = checks.real("clip", clip, min_value=0.0, max_value=0.49)
         x = np.clip(self.features, *np.quantile(self.features, [clip, 1.0 - clip], axis=0))
         spread = x.std(axis=0)
         spread[spread <= 1e-12 * np.abs(x).max(axis=0)] = np.inf

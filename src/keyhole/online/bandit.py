@@ -102,8 +102,8 @@ class Bandit(sharing.Shared):
     ) -> None:
         learner = Learner.of(learner)
         is_number = isinstance(arms, Integral)
-        names: Any = range(checks.whole("arms", arms, most=MOST_ARMS)) if is_number else arms
-        learned = learner.start(names, checks.whole("dim", dim))
+        names: Any = range(checks.integer("arms", arms, max_value=MOST_ARMS)) if is_number else arms
+        learned = learner.start(names, checks.integer("dim", dim))
         self._set(
             learner, learned, choice_streams(seed), checks.flag("probabilities", probabilities)
         )
@@ -189,7 +189,7 @@ class Bandit(sharing.Shared):
 
     @property
     def waiting(self) -> dict[Arm, int]:
-        """How many rewards of each arm wait until units, and the rewards' zero, are settled."""
+        """How many rewards of each arm wait until units, and the rewards' zero, are fixed."""
         with self._lock:
             self._finish()
             return self._learned.waiting_counts
@@ -258,7 +258,7 @@ class Bandit(sharing.Shared):
             learned.features.note_clipped(rows, columns)
             filled, design = learned.prepared(rows)
             rule, offset = learned.rule_now(rule), learned.features.offset
-        place, score, law, column = self._online(arms, rule).choose_rows(design)
+        place, score, score_params, column = self._online(arms, rule).choose_rows(design)
         row = place if len(rows) > 1 else 0
         own = filled[row].copy() if len(rows) > 1 else filled[0]
         self._lineage.decisions += 1
@@ -266,7 +266,9 @@ class Bandit(sharing.Shared):
             arms.names[place],
             score + offset,
             own,
-            None if law is None else Chance(law, column, rule.epsilon, arms.parameter_of.size),
+            None
+            if score_params is None
+            else Chance(score_params, column, rule.epsilon, arms.parameter_of.size),
             f"{self._lineage.run}-{self._lineage.decisions}",
             len(rows) == 1,
             *(() if plain else _missing_in(rows[row], own)),
@@ -432,7 +434,7 @@ class Bandit(sharing.Shared):
             raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             yes_or_no = isinstance(reward, bool | np.bool_)
-            reward = checks.number("reward", float(reward) if yes_or_no else reward)
+            reward = checks.real("reward", float(reward) if yes_or_no else reward)
         checks.flag("again", again)
         with self._lock:
             self._finish()

@@ -17,7 +17,9 @@ from keyhole.errors import InvalidValue, shown
 class Chance(NamedTuple):
     """What the probability of a decision follows from, on its first read."""
 
-    law: Floats  # (3, n)  location and scale of each score that counts, and how many share them
+    score_params: (
+        Floats  # (3, n)  location and scale of each score that counts, and how many share them
+    )
     column: int  # that of the chosen arm
     epsilon: float
     n_arms: int
@@ -78,9 +80,9 @@ class Decision(Choice):
                 f"got shape {seen.shape}"
             )
         if score is not None:
-            score = checks.number("score", score, least=-np.inf, most=np.inf)
+            score = checks.real("score", score, min_value=-np.inf, max_value=np.inf)
         if probability is not None:
-            probability = checks.number("probability", probability, least=0.0, most=1.0)
+            probability = checks.real("probability", probability, min_value=0.0, max_value=1.0)
         if not (id is None or (isinstance(id, str) and 0 < len(id) <= LONGEST_ID)):
             raise InvalidValue(
                 f"id must be a text of 1 to {LONGEST_ID} characters, got {shown(id)}"

@@ -21,7 +21,9 @@ class Batch(NamedTuple):
     scores: Floats  # (n,)
     observations: Floats  # (n, dim), missing entries predicted
     missing: Any  # (n, dim) of bool: which entries were, or None if none was
-    law: tuple[Floats, Floats, float, Ints] | None  # locations, scales, epsilon, chosen places
+    score_params: (
+        tuple[Floats, Floats, float, Ints] | None
+    )  # locations, scales, epsilon, chosen places
     id: str
     is_for_all: bool
 
@@ -69,9 +71,9 @@ class Decisions(Sequence[Decision]):
     @cached_property
     def probabilities(self) -> Floats | None:
         """The exact probability of each choice, (n,); None if it was not kept."""
-        if self._batch.law is None:
+        if self._batch.score_params is None:
             return None
-        location, scale, epsilon, places = self._batch.law
+        location, scale, epsilon, places = self._batch.score_params
         best = kernels.chance_rows(location, scale, places).clip(0.0, 1.0)
         chances: Floats = (1.0 - epsilon) * best + epsilon / location.shape[1]
         return chances
@@ -103,11 +105,11 @@ class Decisions(Sequence[Decision]):
         return decision
 
     def _chance(self, i: int) -> Chance | None:
-        if self._batch.law is None:
+        if self._batch.score_params is None:
             return None
-        location, scale, epsilon, places = self._batch.law
-        law = np.array([location[i], scale[i], np.ones_like(scale[i])])
-        return Chance(law, int(places[i]), epsilon, law.shape[1])
+        location, scale, epsilon, places = self._batch.score_params
+        score_params = np.array([location[i], scale[i], np.ones_like(scale[i])])
+        return Chance(score_params, int(places[i]), epsilon, score_params.shape[1])
 
     def __copy__(self) -> Decisions:
         return self

@@ -48,11 +48,11 @@ class OwnBandit(Bandit):
         probabilities: bool = True,
     ) -> None:
         is_number = isinstance(arms, Integral)
-        names: Any = range(checks.whole("arms", arms, most=MOST_ARMS)) if is_number else arms
+        names: Any = range(checks.integer("arms", arms, max_value=MOST_ARMS)) if is_number else arms
         self._probabilities = checks.flag("probabilities", probabilities)
         self._columns = None
         self._own, self._arms = learner, Arms(names, shared=False)
-        self._dim, self._random = checks.whole("dim", dim), choice_streams(seed)
+        self._dim, self._random = checks.integer("dim", dim), choice_streams(seed)
         self._state = learner.start(len(self._arms.names), self._dim)
         self._counts = [0] * len(self._arms.names)
         self._lineage, self._once = Lineage(), Once()
@@ -132,7 +132,7 @@ class OwnBandit(Bandit):
         if not isinstance(decision, Decision):
             raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")
         yes_or_no = isinstance(reward, bool | np.bool_)
-        number = checks.number("reward", float(reward) if yes_or_no else reward)
+        number = checks.real("reward", float(reward) if yes_or_no else reward)
         checks.flag("again", again)
         if decision.observation.shape != (self.dim,):
             raise InvalidValue(

@@ -193,7 +193,7 @@ def _random(words: Any) -> Bits:
 
 def _pasts(record: Mapping[str, Any]) -> dict[str, Past]:
     return {
-        run: Past(*(checks.whole("lineage", number, least=0) for number in past))
+        run: Past(*(checks.integer("lineage", number, min_value=0) for number in past))
         for run, past in record.items()
     }
 
@@ -220,11 +220,11 @@ def _column_names(given: Any, dim: int) -> tuple[str, ...] | None:
 
 
 def _features(header: Mapping[str, Any], arrays: Arrays) -> Features:
-    features = Features(checks.whole("dim", header["dim"], most=10**7), **header["features"])
+    features = Features(checks.integer("dim", header["dim"], max_value=10**7), **header["features"])
     if features.is_plain:
         return features
     zero, learned = header["zero"], bool(np.any(arrays["n"]))
-    features.zero = None if zero is None else checks.number("zero", zero)
+    features.zero = None if zero is None else checks.real("zero", zero)
     if features.zero is None and learned:
         raise FileError("the saved bandit has learned rewards from a zero that is not there")
     seen = _like_those_of(features.moments, "seen", arrays)

@@ -74,7 +74,7 @@ class Instance:
     infinite, and nothing is promised.
 
     >>> import keyhole as kh
-    >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=2, seed=1)
+    >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, dim=2, seed=1)
     >>> constants = kh.theory.instance(world)
     >>> constants.lambda_m.value, constants.r.label
     (1.0, 'lem:subg')
@@ -113,7 +113,7 @@ def instance(world: Arrays, *, trials: int = TRIALS, seed: Seed = 0) -> Instance
         raise InvalidValue(
             f"the theory is about linear worlds such as LinearWorld, got {type(world).__name__}"
         )
-    trials = checks.whole("trials", trials, least=BLOCK)
+    trials = checks.integer("trials", trials, min_value=BLOCK)
     n_arms, dim = world.eta.shape
     p, p_error = world.optimality
     arms = tuple(

@@ -37,7 +37,7 @@ class Promises:
     """The bounds of an instance for a horizon, a probability of failure and a dispersion v (R).
 
     >>> import keyhole as kh
-    >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=2, seed=1)
+    >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, dim=2, seed=1)
     >>> promises = kh.theory.Promises(kh.theory.instance(world), horizon=10_000)
     >>> promises.length < 100 < promises.nu_1        # lengths are modest, minimum times are not
     True
@@ -55,8 +55,8 @@ class Promises:
                 f"{type(instance).__name__}"
             )
         self.instance = instance
-        self.horizon = checks.whole("horizon", horizon, least=2)
-        self.delta = checks.number("delta", delta, above=0.0, most=0.999)
+        self.horizon = checks.integer("horizon", horizon, min_value=2)
+        self.delta = checks.real("delta", delta, above=0.0, max_value=0.999)
         self.v = instance.r.value if v is None else checks.positive("v", v)
         if self.v < instance.r.value:
             why = "".join(f"; {reason}" for reason in instance.unmet)
@@ -109,7 +109,7 @@ class Promises:
         return float(self.bound("tau", p=self._p(arm)))
 
     def _p(self, arm: int) -> float:
-        arm, n = checks.whole("arm", arm, least=0), self.instance.n_arms
+        arm, n = checks.integer("arm", arm, min_value=0), self.instance.n_arms
         if arm >= n:
             raise InvalidValue(f"arm must be below {n}, the number of arms, got {arm}")
         return self.instance.p[arm].value

@@ -15,7 +15,7 @@ if BUILD != builds.UNCOMPILED:
 # ruff: noqa: E402 - that has to come first
 from keyhole.core.kernels.choosing import Chooser
 from keyhole.core.kernels.core import LARGE, TOGETHER, Core
-from keyhole.core.kernels.drawing import NormalLaw, draw_rounds, multiply_rows
+from keyhole.core.kernels.drawing import NormalModel, draw_rounds, multiply_rows
 from keyhole.core.kernels.exploring import Explorer
 from keyhole.core.kernels.missing import add_rows, fill_rounds, fill_rows, sample_rows
 from keyhole.core.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
@@ -38,7 +38,7 @@ __all__ = [
     "Explorer",
     "Floats",
     "Ints",
-    "NormalLaw",
+    "NormalModel",
     "Online",
     "Oracle",
     "RecentIds",

@@ -15,7 +15,7 @@ cdef class Chooser:
     # While choosing: the best score so far; location and scale of one that rules out others; the
     # width of every arm without rewards, once it is known.
     cdef double best, top, top_scale, alike_width
-    # With `keeps`, the law of the scores that count, (3, n_arms), and how many columns it takes.
+    # With `keeps`, the parameters of the scores that count, (3, n_arms), and how many columns it takes.
     cdef readonly object score_params
     cdef double[:, ::1] columns
     # The columns of the chosen arm, and of all arms without rewards, or -1.

@@ -29,7 +29,7 @@ INFINITY = cython.declare(cython.double, float("inf"))
 # One normal exceeds another whose mean is this many standard deviations of their difference higher
 # with a probability of 1.2e-19: ten million such arms together do not win once in 8e11.
 REACH = cython.declare(cython.double, 9.0)
-# Scales of arms that were not looked at: their law is that of every arm without rewards, or does
+# Scales of arms that were not looked at: their scale is that of every arm without rewards, or does
 # not matter, because they cannot win.
 ALIKE = cython.declare(cython.double, -1.0)
 HOPELESS = cython.declare(cython.double, -2.0)
@@ -58,7 +58,7 @@ class Chooser:
     parameter_of : ndarray of int of shape (n_arms,)
         The parameter of each arm.
     keeps : bool
-        Keep the law of all scores that count, from which probabilities follow.
+        Keep location and scale of all scores that count, from which probabilities follow.
     """
 
     def __init__(self, core: Core, rule: Rule, parameter_of: Ints, keeps: bool) -> None:
@@ -161,7 +161,7 @@ class Chooser:
         best: cython.double = self.best  # a local: the compiler keeps it in a register
         for step in range(-1, self.n_arms):
             k: cython.Py_ssize_t = leader if step < 0 else step
-            # An arm that cannot be best is passed over, unless its law is needed.
+            # An arm that cannot be best is passed over, unless its scale is needed.
             if step == leader or (
                 self.score[k] < best and k != picked and (not keeps or self.passes(k, stride))
             ):
@@ -189,7 +189,7 @@ class Chooser:
     @cython.nogil
     @cython.exceptval(check=False)
     def passes(self, k: cython.Py_ssize_t, stride: cython.Py_ssize_t) -> cython.bint:
-        """Whether an arm whose score cannot be the best needs no width for the law either."""
+        """Whether an arm whose score cannot be the best needs no width for probabilities either."""
         i: cython.Py_ssize_t = self.parameter_of[k]
         if self.alike_width >= 0.0 and stride == 0 and self.core.n[i] == 0.0:
             self.scale[k] = ALIKE
@@ -215,7 +215,7 @@ class Chooser:
         stride: cython.Py_ssize_t,
         z: cython.double,
     ) -> cython.Py_ssize_t:
-        """Compute the score of an arm, and its law; return the slot that has its P y, or -1."""
+        """Compute score, location and scale of an arm; return the slot of its P y, or -1."""
         i: cython.Py_ssize_t = self.parameter_of[k]
         slot: cython.Py_ssize_t = -1
         width: cython.double = 0.0

@@ -144,7 +144,7 @@ class Panels:
                     out[d + j] = sum3[j]
 
 
-class NormalLaw:
+class NormalModel:
     """Parameters of the distribution of the rounds of a normal world.
 
     Parameters
@@ -171,15 +171,15 @@ class NormalLaw:
         return _law, (self.observation, self.eta, self.unseen, self.reward_scale)
 
 
-def _law(observation: Floats, eta: Floats, unseen: Floats, reward_scale: float) -> NormalLaw:
-    """Return a law from a pickle or a copy; the panels are recomputed."""
-    return NormalLaw(observation=observation, eta=eta, unseen=unseen, reward_scale=reward_scale)
+def _law(observation: Floats, eta: Floats, unseen: Floats, reward_scale: float) -> NormalModel:
+    """Return a model from a pickle or a copy; the panels are recomputed."""
+    return NormalModel(observation=observation, eta=eta, unseen=unseen, reward_scale=reward_scale)
 
 
 def draw_rounds(
     context: Bits,
     hidden: Bits,
-    law: NormalLaw,
+    model: NormalModel,
     y: Floats,
     values: Floats,
     latent: Floats,
@@ -191,7 +191,7 @@ def draw_rounds(
     ----------
     context, hidden : array of shape (4,)
         States of the streams of y, and of x'mu given y.
-    law : NormalLaw
+    model : NormalModel
         Distribution of the rounds.
     y : array of shape (T, 1 or n_arms, d)
         Array for the observations, one for all arms or one for each.
@@ -202,13 +202,13 @@ def draw_rounds(
     """
     draw = draw_shared if y.shape[1] == 1 else draw_own
     flat = (array.reshape(-1) for array in (y, values, latent, rewards))
-    draw(context, hidden, law, len(y), *flat)
+    draw(context, hidden, model, len(y), *flat)
 
 
 def draw_shared(
     context: cython.ulonglong[::1],
     hidden: cython.ulonglong[::1],
-    law: NormalLaw,
+    model: NormalModel,
     rounds: cython.Py_ssize_t,
     y: cython.double[::1],
     values: cython.double[::1],
@@ -221,7 +221,7 @@ def draw_shared(
     ----------
     context, hidden : array of shape (4,)
         States of the streams of y, and of x'mu given y.
-    law : NormalLaw
+    model : NormalModel
         Distribution of the rounds.
     rounds : int
         Number of rounds, T.
@@ -235,8 +235,8 @@ def draw_shared(
     root: Panels
     eta: Panels
     unseen: Panels
-    root, eta, unseen = law.panels
-    noise_scale: cython.double = law.reward_scale
+    root, eta, unseen = model.panels
+    noise_scale: cython.double = model.reward_scale
     piece: cython.Py_ssize_t = max(FEWEST, min(PIECE, FITS // eta.n_columns))
     room: cython.double[::1] = np.empty(piece * max(root.n_rows, unseen.n_rows))
     low: cython.Py_ssize_t = 0
@@ -256,7 +256,7 @@ def draw_shared(
 def draw_own(
     context: cython.ulonglong[::1],
     hidden: cython.ulonglong[::1],
-    law: NormalLaw,
+    model: NormalModel,
     rounds: cython.Py_ssize_t,
     y: cython.double[::1],
     values: cython.double[::1],
@@ -269,7 +269,7 @@ def draw_own(
     ----------
     context, hidden : array of shape (4,)
         States of the streams of y, and of x'mu given y.
-    law : NormalLaw
+    model : NormalModel
         Distribution of the rounds.
     rounds : int
         Number of rounds, T.
@@ -280,10 +280,10 @@ def draw_own(
     rewards : array of shape (T * n_arms,)
         The noise of rewards, of scale 1; afterwards the rewards.
     """
-    root: Panels = law.panels[0]
-    eta: cython.double[:, ::1] = np.array(law.eta)  # a read-only array has no such view
-    scale: cython.double[:, ::1] = np.array(law.unseen)
-    noise_scale: cython.double = law.reward_scale
+    root: Panels = model.panels[0]
+    eta: cython.double[:, ::1] = np.array(model.eta)  # a read-only array has no such view
+    scale: cython.double[:, ::1] = np.array(model.unseen)
+    noise_scale: cython.double = model.reward_scale
     arms: cython.Py_ssize_t = eta.shape[0]
     dim: cython.Py_ssize_t = eta.shape[1]
     piece: cython.Py_ssize_t = max(1, PIECE // arms)

@@ -56,8 +56,10 @@ class Explorer:
         """Update the quantities that the rule needs from the data, before a choice."""
         self.pooled = self.pooled_variance() if self.learned else 0.0
         self.greedy = self.diversity > 0.0 and self.is_diverse() == 1
-        hopes: cython.bint = self.optimism > 0.0 or self.radius > 0.0
-        self.uncertain = not self.greedy and (self.learned or self.dispersion > 0.0 or hopes)
+        is_optimistic: cython.bint = self.optimism > 0.0 or self.radius > 0.0
+        self.uncertain = not self.greedy and (
+            self.learned or self.dispersion > 0.0 or is_optimistic
+        )
         return 0
 
     # -- noise scale ------------------------------------------------------------------------------

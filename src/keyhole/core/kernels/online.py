@@ -79,8 +79,10 @@ class Choice:
         """Return the exact probability with which the arm was chosen, or None if it is unknown."""
         if self._score_params is None:
             return None
-        law: cython.double[:, ::1] = self._score_params
-        best: cython.double = chance_of(law[0], law[1], law[2], self._column)
+        score_params: cython.double[:, ::1] = self._score_params
+        best: cython.double = chance_of(
+            score_params[0], score_params[1], score_params[2], self._column
+        )
         chance: float = (1.0 - self._epsilon) * min(max(best, 0.0), 1.0)
         return chance + self._epsilon / self._n_arms
 
@@ -176,10 +178,10 @@ class Online:
         choice._set(self.names[place], chooser.value, own, stride == 0)
         choice._run = self.tally.run
         if chooser.keeps:
-            law: Any = chooser.score_params
+            score_params: Any = chooser.score_params
             if chooser.n_columns < chooser.n_arms:
-                law = law[:, : chooser.n_columns]
-            choice._score_params = law.copy()
+                score_params = score_params[:, : chooser.n_columns]
+            choice._score_params = score_params.copy()
             choice._column, choice._n_arms = chooser.column, chooser.n_arms
             choice._epsilon = chooser.explorer.epsilon
         self.tally.decisions += 1
@@ -191,8 +193,8 @@ class Online:
     def choose_rows(self, y: Floats) -> tuple[int, float, Floats | None, int]:
         """Choose by checked rows, (1 or n_arms, d).
 
-        Returns the place of the arm, its score, the law of scores or None, and the arm's column
-        there.
+        Returns the place of the arm, its score, the score parameters or None, and the arm's
+        column there.
         """
         chooser: Chooser = self.chooser
         self.last = None
@@ -200,8 +202,10 @@ class Online:
         draw_normals(self.normals, z[0], chooser.n_arms)
         uniforms[0] = next_uniform(self.uniforms), next_uniform(self.uniforms)
         place, score, _, _ = chooser.choose_rounds(y[None], z, uniforms)
-        law = chooser.score_params[:, : chooser.n_columns].copy() if chooser.keeps else None
-        return int(place[0]), float(score[0]), law, chooser.column
+        score_params = (
+            chooser.score_params[:, : chooser.n_columns].copy() if chooser.keeps else None
+        )
+        return int(place[0]), float(score[0]), score_params, chooser.column
 
     def learn(self, decision: Any, reward: cython.double) -> bool:
         """Learn a reward, and say whether that was done."""

@@ -9,8 +9,8 @@ Both rules rest on bounds for the distribution function on lines parallel to the
     |Phi(x + iy)| <= exp(growth(Y)) for |y| <= Y,  growth(Y) = sup_x log |Phi(x + iY)|    (2)
 
 By the three lines theorem growth(Y) is convex; it is also even, and 0 at 0, so it increases. So
-does growth(Y) / Y^2 (`tests/test_probability.py` has its values): growth(aY) <= a^2 growth(Y) for
-0 <= a <= 1, and a score that is wider than the narrowest one by 1 / a counts as a^2 scores.
+does growth(Y) / Y^2 (`tests/core/test_probability.py` has its values): growth(aY) <= a^2 growth(Y)
+for 0 <= a <= 1, and a score that is wider than the narrowest one by 1 / a counts as a^2 scores.
 
 **Equal steps.** In t = (x - m_p) / s_p, with r_j = s_p / s_j and n_j scores of law j, the integrand
 f(t) = phi(t) prod_j Phi(a_j + r_j t)^n_j is entire. The trapezoidal rule of step h is then off by

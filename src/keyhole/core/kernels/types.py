@@ -77,12 +77,12 @@ class Rule(NamedTuple):
     def plain(self) -> "Rule":
         """Return the rule with every number checked and converted to float."""
         return Rule(
-            optimism=checks.number("a rule's optimism", self.optimism, least=0.0),
-            dispersion=checks.number("a rule's dispersion", self.dispersion, least=0.0),
-            epsilon=checks.number("a rule's epsilon", self.epsilon, least=0.0, most=1.0),
+            optimism=checks.real("a rule's optimism", self.optimism, min_value=0.0),
+            dispersion=checks.real("a rule's dispersion", self.dispersion, min_value=0.0),
+            epsilon=checks.real("a rule's epsilon", self.epsilon, min_value=0.0, max_value=1.0),
             learned=bool(self.learned),
-            radius=checks.number("a rule's radius", self.radius, least=0.0),
-            level=checks.number("a rule's level", self.level, least=0.0),
-            diversity=checks.number("a rule's diversity", self.diversity, least=0.0),
-            patience=checks.number("a rule's patience", self.patience, least=-1.0),
+            radius=checks.real("a rule's radius", self.radius, min_value=0.0),
+            level=checks.real("a rule's level", self.level, min_value=0.0),
+            diversity=checks.real("a rule's diversity", self.diversity, min_value=0.0),
+            patience=checks.real("a rule's patience", self.patience, min_value=-1.0),
         )

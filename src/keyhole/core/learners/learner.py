@@ -177,8 +177,8 @@ class Learner:
         reward : float
             Its reward.
         """
-        arm = checks.whole("arm", arm, least=0, most=len(state.arms.names) - 1)
-        reward = checks.number("reward", reward)
+        arm = checks.integer("arm", arm, min_value=0, max_value=len(state.arms.names) - 1)
+        reward = checks.real("reward", reward)
         raw = np.atleast_2d(state.features.numbers(observation))
         if raw.shape != (1, state.features.dim):
             raise InvalidValue(

@@ -40,7 +40,9 @@ def checked_choice(answer: object, learner: object, n_arms: int) -> Chosen:
         )
     probability = chosen.probability
     if probability is not None:
-        probability = checks.number("the probability of a choice", probability, least=0.0, most=1.0)
+        probability = checks.real(
+            "the probability of a choice", probability, min_value=0.0, max_value=1.0
+        )
     return Chosen(int(chosen.arm), probability)
 
 

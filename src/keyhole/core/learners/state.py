@@ -54,7 +54,7 @@ Kept = TypeVar("Kept", Waiting, Provisional)
 class LearnerState:
     """A posterior of arms by name, in the units of some features.
 
-    `waiting` rewards came before the units were settled, and are learned when those are.
+    `waiting` rewards came before the units were fixed, and are learned when those are.
     `provisional` ones were learned by early predictions. Each time `LOOKS` says they are predicted
     anew, and exchanged in the sums.
 
@@ -219,7 +219,7 @@ class LearnerState:
             self.flush()
 
     def flush(self) -> None:
-        """Learn the rewards that wait, if units and the rewards' zero are settled by now."""
+        """Learn the rewards that wait, if units and the rewards' zero are fixed by now."""
         if not self.waiting:
             return
         # Copies learn, so that whatever happens nothing is lost or half learned.
@@ -261,10 +261,10 @@ class LearnerState:
 
     def _warn(self) -> None:
         """Say why rewards wait for so long."""
-        cause = f"the zero of rewards is settled by the first {REWARDS}"
+        cause = f"the zero of rewards is fixed by the first {REWARDS}"
         if self.features.standardize and self.features.units is None:
             seen = self.features.seen
-            cause = f"units are settled when a feature was seen {MIN_SEEN} times, and the one "
+            cause = f"units are fixed when a feature was seen {MIN_SEEN} times, and the one "
             cause += f"that was seen most was seen {seen:.0f} times"
         self.features.messages.append(
             f"{len(self.waiting)} rewards wait and are not learned: {cause}"

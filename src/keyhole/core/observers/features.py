@@ -83,7 +83,7 @@ class Features:
             kinds = ", ".join(map(repr, get_args(Fill)))
             raise InvalidValue(f"missing must be one of {kinds}, or None, got {shown(missing)}")
         self.missing = missing
-        self.clip = None if clip is None else checks.number("clip", clip, least=1.0)
+        self.clip = None if clip is None else checks.real("clip", clip, min_value=1.0)
         if not self.standardize and self.clip not in (CLIP, None):
             raise InvalidValue("clip is in units of features, which need standardize=True")
         # True if observations are taken as they are.

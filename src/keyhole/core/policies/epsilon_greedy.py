@@ -25,7 +25,9 @@ class EpsilonGreedy(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set_field("epsilon", checks.number("epsilon", self.epsilon, least=0.0, most=1.0))
+        self._set_field(
+            "epsilon", checks.real("epsilon", self.epsilon, min_value=0.0, max_value=1.0)
+        )
 
     @property
     def rule(self) -> Rule:

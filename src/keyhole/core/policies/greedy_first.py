@@ -49,7 +49,7 @@ class GreedyFirst(Policy):
         super().__post_init__()
         self._set_field("lambda_0", checks.positive("lambda_0", self.lambda_0))
         if self.patience is not None:
-            self._set_field("patience", checks.whole("patience", self.patience, least=0))
+            self._set_field("patience", checks.integer("patience", self.patience, min_value=0))
         if not isinstance(self._explorer.v, str):
             self._set_field("v", self._explorer.v)
 

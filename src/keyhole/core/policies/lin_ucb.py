@@ -25,7 +25,7 @@ class LinUCB(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set_field("alpha", checks.number("alpha", self.alpha, least=0.0))
+        self._set_field("alpha", checks.real("alpha", self.alpha, min_value=0.0))
 
     @property
     def rule(self) -> Rule:

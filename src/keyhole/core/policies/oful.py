@@ -46,11 +46,11 @@ class OFUL(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.r, str):
-            self._set_field("r", checks.number("r", self.r, least=0.0))
+            self._set_field("r", checks.real("r", self.r, min_value=0.0))
         elif self.r != "oracle":
             raise InvalidValue(f"r must be a number or 'oracle', got {shown(self.r)}")
-        self._set_field("c_eta", checks.number("c_eta", self.c_eta, least=0.0))
-        self._set_field("delta", checks.number("delta", self.delta, above=0.0, most=1.0))
+        self._set_field("c_eta", checks.real("c_eta", self.c_eta, min_value=0.0))
+        self._set_field("delta", checks.real("delta", self.delta, above=0.0, max_value=1.0))
 
     def resolve(self, noise_scale: float) -> Self:
         """Return the policy with this r in place of r="oracle"."""

@@ -83,12 +83,12 @@ class Policy(ABC):
 
     def __repr__(self) -> str:
         """Return the class with its own setting, and other settings that are not the default."""
-        told = [
+        settings = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in fields(self)
             if not field.kw_only or getattr(self, field.name) != field.default
         ]
-        return f"{type(self).__name__}({', '.join(told)})"
+        return f"{type(self).__name__}({', '.join(settings)})"
 
     def _set_field(self, name: str, value: float) -> None:
         """Set a frozen field to a checked number, now a plain float."""

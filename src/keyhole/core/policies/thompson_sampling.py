@@ -37,7 +37,7 @@ class ThompsonSampling(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.v, str):
-            self._set_field("v", checks.number("v", self.v, least=0.0))
+            self._set_field("v", checks.real("v", self.v, min_value=0.0))
         elif self.v not in ("learned", "oracle"):
             raise InvalidValue(f"v must be a number, 'learned' or 'oracle', got {shown(self.v)}")
 

@@ -106,9 +106,9 @@ def ellipsoid(scope: Scope) -> Finding:
 def eigenvalues(scope: Scope) -> Finding:
     """Test lem:eig at the end of the run, and report the number of pulls from which it holds."""
     last = float(scope.traced.late.max())
-    settled = share(np.asarray((scope.traced.late < scope.traced.pulls).all(axis=1)))
-    holds = settled.at_least(1 - scope.delta)
-    since = f", and from {last + 1:,.0f} pulls on in all" if settled.value == 1.0 else ""
+    at_last = share(np.asarray((scope.traced.late < scope.traced.pulls).all(axis=1)))
+    holds = at_last.at_least(1 - scope.delta)
+    since = f", and from {last + 1:,.0f} pulls on in all" if at_last.value == 1.0 else ""
     return _finding(
         scope,
         "covariance_bound",
@@ -118,8 +118,8 @@ def eigenvalues(scope: Scope) -> Finding:
         claim="the largest eigenvalue of B^-1 is at most 2 / (lambda_m n) at the end, with "
         f"probability {1 - scope.delta:g}",
         holds=None if not holds and scope.is_early else holds,
-        supported=settled.supports(1 - scope.delta),
-        evidence=f"so in {settled} replications{since}",
+        supported=at_last.supports(1 - scope.delta),
+        evidence=f"so in {at_last} replications{since}",
     )
 
 
@@ -133,9 +133,9 @@ def _pulls(scope: Scope, runs: xr.Dataset, name: str) -> Finding:
     enough = runs.pulls.values >= p * runs.time.values[:, None] / 4.0  # (rep, time, arm)
     # The first checkpoint from which the inequality holds to the end, if there is one.
     ever_after = np.flip(np.logical_and.accumulate(np.flip(enough, axis=1), axis=1), axis=1)
-    settled = ever_after[:, -1, :]
+    at_last = ever_after[:, -1, :]
     first = np.where(ever_after, runs.time.values[:, None], np.inf).min(axis=1)
-    all_arms = np.asarray(settled.all(axis=1))
+    all_arms = np.asarray(at_last.all(axis=1))
     held = share(all_arms)
     since = f"; then {_since(scope, p, first[all_arms].max(axis=0))}" if all_arms.any() else ""
     return _finding(
@@ -275,7 +275,7 @@ SHARED_CLAIMS = (ellipsoid, eigenvalues, estimation, sampling, suboptimal, regre
 
 def controls(scope: Scope) -> Iterator[Finding]:
     """Yield findings on claims outside their assumptions, which must be contradicted."""
-    crowd = LinearWorld.random(n_arms=20, context_dim=10, observation_dim=10, seed=scope.seed)
+    crowd = LinearWorld.random(n_arms=20, context_dim=10, dim=10, seed=scope.seed)
     crowded = replace(
         scope,
         world=crowd,
@@ -342,8 +342,8 @@ def audit(scope: Scope, *, with_controls: bool = True) -> Iterator[Finding]:
         raise InvalidValue(f"audit takes a Scope, got {type(scope).__name__}")
     for claim in CLAIMS:
         yield claim(scope)
-    first = np.tile(scope.world.parameters[:1], (scope.world.n_arms, 1))
-    world = replace(scope.world, parameters=first, shared_context=False)
+    first = np.tile(scope.world.coefficients[:1], (scope.world.n_arms, 1))
+    world = replace(scope.world, coefficients=first, shared_context=False)
     alike = replace(scope, world=world, shared=True)
     for claim in SHARED_CLAIMS:
         found = claim(alike)

@@ -61,10 +61,10 @@ class Scope:
             )
         if self.world.n_arms < 2:
             raise InvalidValue("an audit needs two arms or more")
-        checks.whole("horizon", self.horizon, least=100)
-        checks.whole("replications", self.replications, least=4)
-        checks.number("delta", self.delta, above=0.0, most=0.5)
-        checks.whole("seed", self.seed, least=0)
+        checks.integer("horizon", self.horizon, min_value=100)
+        checks.integer("replications", self.replications, min_value=4)
+        checks.real("delta", self.delta, above=0.0, max_value=0.5)
+        checks.integer("seed", self.seed, min_value=0)
 
     @cached_property
     def promises(self) -> Promises:

@@ -60,7 +60,7 @@ def load(
     Dataset('wine', 178 rows x 13 features, 3 classes)
     """
     if not isinstance(name, str | os.PathLike):
-        raise InvalidValue(f"a data set is asked for by name or path, got {shown(name)}")
+        raise InvalidValue(f"name must be the name or the path of a data set, got {shown(name)}")
     if name in TABLES:
         raise InvalidValue(
             f"{name} has missing values and no one label: keyhole.lab.datasets.table({name!r})"

@@ -79,7 +79,7 @@ def read_csv(
         If there is no such file, or it is not such a table.
     """
     if not isinstance(path, str | os.PathLike):
-        raise InvalidValue(f"a data set is asked for by name or path, got {shown(path)}")
+        raise InvalidValue(f"name must be the name or the path of a data set, got {shown(path)}")
     if "://" in str(path):
         raise InvalidValue(f"only files of this machine are read: {path} is an address; "
                            "download it first")  # fmt: skip

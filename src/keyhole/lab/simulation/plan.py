@@ -85,7 +85,7 @@ class Plan:
             check_world(world, world)
         else:
             sizes_of(world)
-        horizon = checks.whole("horizon", horizon)
+        horizon = checks.integer("horizon", horizon)
         named, times = _named(learners), _checkpoints(checkpoints, horizon)
         start = seed_sequence(seed)
         rules = {
@@ -124,8 +124,8 @@ def sizes_of(recipe: World | WorldRecipe) -> tuple[int, int]:
     """Check n_arms and dim of a world or a recipe, and return them."""
     kind = type(recipe).__name__
     return (
-        checks.whole(f"{kind}.n_arms", recipe.n_arms, most=MAX_SIZE),
-        checks.whole(f"{kind}.dim", recipe.dim, most=MAX_SIZE),
+        checks.integer(f"{kind}.n_arms", recipe.n_arms, max_value=MAX_SIZE),
+        checks.integer(f"{kind}.dim", recipe.dim, max_value=MAX_SIZE),
     )
 
 
@@ -154,7 +154,7 @@ def check_world(world: object, recipe: World | WorldRecipe) -> None:
         )
     if (shape := checks.floats(f"{kind}.eta", world.eta).shape) != sizes:
         raise InvalidValue(f"{kind}.eta has shape {shape}, not {sizes}")
-    checks.number(f"{kind}.noise_scale", world.noise_scale, least=0.0)
+    checks.real(f"{kind}.noise_scale", world.noise_scale, min_value=0.0)
     checks.flag(f"{kind}.shared_context", world.shared_context)
 
 
@@ -243,8 +243,8 @@ def _checkpoints(given: int | Sequence[int] | None, horizon: int) -> Ints:
         early = np.geomspace(1, horizon, 50)
         wanted = np.concatenate([even, early]).round().clip(1, horizon)
     elif isinstance(given, Integral):
-        count = min(checks.whole("checkpoints", given), horizon)
-        checks.whole("checkpoints", count, most=MAX_CHECKPOINTS)
+        count = min(checks.integer("checkpoints", given), horizon)
+        checks.integer("checkpoints", count, max_value=MAX_CHECKPOINTS)
         wanted = np.linspace(0, horizon, count + 1)[1:].round()
     else:
         wanted = checks.floats("checkpoints", given)

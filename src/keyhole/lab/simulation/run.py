@@ -104,7 +104,7 @@ def simulate(
     Examples
     --------
     >>> import keyhole as kh
-    >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, observation_dim=2, seed=1)
+    >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, dim=2, seed=1)
     >>> policies = [kh.ThompsonSampling(v=world.noise_scale), kh.Uniform()]
     >>> runs = kh.simulate(world, policies, horizon=500, replications=4, seed=2)
     >>> dict(runs.sizes)
@@ -115,7 +115,7 @@ def simulate(
 
     """
     plan = Plan.of(world, learners, horizon, seed, checkpoints)
-    replications = checks.whole("replications", replications, most=10**7)
+    replications = checks.integer("replications", replications, max_value=10**7)
     workers = _workers(executor, workers)
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise InvalidValue(
@@ -167,7 +167,7 @@ def _workers(executor: Executor | None, workers: int | None) -> int:
         )
     if executor is not None and workers is not None:
         raise InvalidValue("workers are for our own threads: an executor has its own number")
-    return checks.whole("workers", (os.cpu_count() or 1) if workers is None else workers)
+    return checks.integer("workers", (os.cpu_count() or 1) if workers is None else workers)
 
 
 class _StoppedError(Exception):

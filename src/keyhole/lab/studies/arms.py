@@ -64,7 +64,7 @@ def own_cells(settings: Settings) -> list[Cell]:
         Cell(
             where={"contexts": kind.name, "n_arms": n},
             world=RandomLinearWorld(
-                n_arms=n, context_dim=10, observation_dim=10, shared_context=kind is COMMON
+                n_arms=n, context_dim=10, dim=10, shared_context=kind is COMMON
             ),
             policies=policies,
             **sized(settings, 200),
@@ -84,9 +84,7 @@ def shared_cells(settings: Settings) -> list[Cell]:
     return [
         Cell(
             where={"n_arms": n},
-            world=RandomLinearWorld(
-                n_arms=n, context_dim=20, observation_dim=20, shared_parameter=True
-            ),
+            world=RandomLinearWorld(n_arms=n, context_dim=20, dim=20, shared_parameter=True),
             policies=policies,
             **sized(settings),
         )

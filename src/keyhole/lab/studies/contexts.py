@@ -35,7 +35,7 @@ def changed(recipe: RandomDatasetWorld, **settings: Any) -> RandomDatasetWorld:
         The changed recipe.
     """
     made = replace(recipe, **settings)
-    vars(made)["parameters"] = recipe.parameters  # where `cached_property` would store them
+    vars(made)["coefficients"] = recipe.coefficients  # where `cached_property` would store them
     return made
 
 
@@ -76,7 +76,7 @@ class ConstantWorld(World):
         # The constant explains the mean of the residuals of the oracle without one.
         left = world.expected_rewards - world.sensed @ world.eta.T
         noise = world.sensing_scale**2 * (world.eta**2).sum(axis=1)
-        own = 0.0 if world.parameters is None else world.reward_scale**2
+        own = 0.0 if world.coefficients is None else world.reward_scale**2
         return float(np.sqrt((left.var(axis=0) + noise).max() + own))
 
     def rounds(self, state: Streams, n: int) -> Rounds:
@@ -129,7 +129,7 @@ class WithConstant:
 class NormalContexts:
     """A recipe with normal contexts of the table's covariance in place of the table's rows.
 
-    Sensing, parameters and noises are those of the underlying recipe.
+    Sensing, coefficients and noises are those of the underlying recipe.
 
     Parameters
     ----------
@@ -152,10 +152,10 @@ class NormalContexts:
     def draw(self, seed: Seed | Streams = None) -> LinearWorld:
         """Draw one world."""
         world = self.recipe.draw(seed)
-        assert world.parameters is not None
+        assert world.coefficients is not None
         return LinearWorld(
             sensing=world.sensing,
-            parameters=world.parameters,
+            coefficients=world.coefficients,
             context_covariance=np.cov(world.data.features.T, bias=True),
             sensing_covariance=world.sensing_scale**2,
             reward_scale=world.reward_scale,

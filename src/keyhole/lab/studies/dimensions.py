@@ -38,8 +38,8 @@ def regret_cells(settings: Settings) -> list[Cell]:
     dimensions = (10, 40) if settings.quick else DIMENSIONS
     return [
         Cell(
-            where={"observation_dim": dy, "context_dim": dx},
-            world=RandomLinearWorld(n_arms=5, context_dim=dx, observation_dim=dy),
+            where={"dim": dy, "context_dim": dx},
+            world=RandomLinearWorld(n_arms=5, context_dim=dx, dim=dy),
             policies=POLICY,
             **sized(settings),
         )
@@ -49,12 +49,12 @@ def regret_cells(settings: Settings) -> list[Cell]:
 
 
 def regret_figure(table: xr.Dataset) -> Figure:
-    """Draw a panel for each observation_dim, and a line for each context_dim."""
-    dimensions = np.unique(table.observation_dim)
+    """Draw a panel for each dim, and a line for each context_dim."""
+    dimensions = np.unique(table.dim)
     figure, axes = panels.panels(len(dimensions) // 2, 2, same_y=True)
     curves = normalized_regret(table).isel(policy=0)
     for one, dy in zip(axes, dimensions, strict=True):
-        chosen = curves.isel(cell=(table.observation_dim == dy).values)
+        chosen = curves.isel(cell=(table.dim == dy).values)
         lines = chosen.assign_coords(cell=[f"$d_x = {dx}$" for dx in chosen.context_dim.values])
         plots.curves(lines, "", by="cell", title=f"$d_y = {dy}$", axes=one)
     return panels.finished(figure, axes, ylabel=plots.NORMALIZED)
@@ -83,10 +83,8 @@ def error_cells(settings: Settings) -> list[Cell]:
     sizes = sized(settings, 200)
     return [
         Cell(
-            where={"context_dim": dx, "observation_dim": 20},
-            world=LinearWorld.random(
-                n_arms=5, context_dim=dx, observation_dim=20, seed=sizes["seed"]
-            ),
+            where={"context_dim": dx, "dim": 20},
+            world=LinearWorld.random(n_arms=5, context_dim=dx, dim=20, seed=sizes["seed"]),
             policies=POLICY,
             **sizes,
         )

@@ -37,7 +37,7 @@ def cells(settings: Settings) -> list[Cell]:
     sizes = sized(settings, replications=20)
     if settings.horizon is None:
         sizes["horizon"] = min(sizes["horizon"], 1000)
-    world = LinearWorld.random(n_arms=5, context_dim=4, observation_dim=12, seed=sizes["seed"])
+    world = LinearWorld.random(n_arms=5, context_dim=4, dim=12, seed=sizes["seed"])
     gaps = [("predict", 0.0), *((fill, share) for fill in FILLS for share in SHARES)]
     return [
         Cell(

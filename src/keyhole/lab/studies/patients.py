@@ -42,25 +42,25 @@ from keyhole.lab.worlds import RandomDatasetWorld, Rewards
 EYE_MOVEMENTS = Table(
     name="eye_movements",
     title="Eye movements",
-    observation_dim=13,
+    dim=13,
     sizes="26 features seen as 13 numbers, 3 arms",
     # The table with the most rows (1,797) among those with at least three classes.
     stand_in=Table(
         name="digits",
         title="Digits",
-        observation_dim=32,
+        dim=32,
         sizes="64 pixels of handwritten digits seen as 32 numbers, 10 arms",
     ),
 )
 EEG = Table(
     name="eeg-eye-state",
     title="EEG eye state",
-    observation_dim=10,
+    dim=10,
     sizes="14 features seen as 10 numbers, 2 arms",
     stand_in=Table(
         name="breast_cancer",
         title="Breast cancer",
-        observation_dim=15,
+        dim=15,
         sizes="30 features seen as 15 numbers, 2 arms",
     ),
 )
@@ -128,9 +128,7 @@ def recipe(table: Table, rewards: Rewards, data_dir: Path | None) -> RandomDatas
     data_dir : Path or None
         A folder of CSV files.
     """
-    return RandomDatasetWorld(
-        prepared(table.name, data_dir), table.observation_dim, rewards=rewards
-    )
+    return RandomDatasetWorld(prepared(table.name, data_dir), table.dim, rewards=rewards)
 
 
 def logistic_cells(settings: Settings) -> list[Cell]:

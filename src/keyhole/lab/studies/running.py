@@ -118,8 +118,12 @@ def run(
     (folder / "manifest.json").unlink(missing_ok=True)
     packed = {name: {"zlib": True, "complevel": 2} for name in table.data_vars}
     table.to_netcdf(folder / "data.nc", engine="h5netcdf", encoding=packed)
-    told = summarize(job.study.curves(table))
-    summary = (told if job.study.worst else told.drop_vars("worst")).to_dataframe().reset_index()
+    summarized = summarize(job.study.curves(table))
+    summary = (
+        (summarized if job.study.worst else summarized.drop_vars("worst"))
+        .to_dataframe()
+        .reset_index()
+    )
     summary.to_csv(folder / "data.csv", index=False, float_format="%.6g")
     with mpl.rc_context(STYLE):
         _draw(job.study.figure(table), folder)

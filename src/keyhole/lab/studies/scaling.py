@@ -32,13 +32,13 @@ from keyhole.lab.worlds import LinearWorld, RandomLinearWorld, World
 # Each factor with its label and its exponent in the bound of thm:reg2.
 FACTORS = {
     "n_arms": ("number of arms $N$", 3.0),  # N / p^2, and the smallest p_i is at most 1 / N
-    "observation_dim": ("dimension $d_y = d_x$", 4.0),
+    "dim": ("dimension $d_y = d_x$", 4.0),
     "v": ("dispersion $v / R$", 1.0),
     "gap": (r"gap, as a multiple $\kappa / \kappa_0$", -5.0),
 }
 WORDS = {
     "n_arms": "the number of arms",
-    "observation_dim": "the dimension",
+    "dim": "the dimension",
     "v": "the dispersion v",
     "gap": "the gap",
 }
@@ -51,23 +51,23 @@ SCALES = (0.5, 1.0, 2.0, 4.0)
 def cells(settings: Settings) -> list[Cell]:
     """Return cells that vary one factor at a time, from 5 arms and dimension 10."""
     sizes = sized(settings)
-    base = LinearWorld.random(n_arms=5, context_dim=10, observation_dim=10, seed=sizes["seed"])
+    base = LinearWorld.random(n_arms=5, context_dim=10, dim=10, seed=sizes["seed"])
 
     def cell(factor: str, value: float, world: World | WorldRecipe, policy: Policy) -> Cell:
         where: dict[str, str | float] = {"factor": factor, "value": float(value)}
         return Cell(where=where, world=world, policies={THOMPSON: policy}, **sizes)
 
-    told = ThompsonSampling(v="oracle")
+    oracle = ThompsonSampling(v="oracle")
     return [
-        *(cell("n_arms", n, _drawn(n, 10), told) for n in SIZES),
-        *(cell("observation_dim", n, _drawn(5, n), told) for n in SIZES),
+        *(cell("n_arms", n, _drawn(n, 10), oracle) for n in SIZES),
+        *(cell("dim", n, _drawn(5, n), oracle) for n in SIZES),
         *(cell("v", c, base, ThompsonSampling(v=c * base.noise_scale)) for c in SCALES),
-        *(cell("gap", c, _with_gap(base, c), told) for c in SCALES),
+        *(cell("gap", c, _with_gap(base, c), oracle) for c in SCALES),
     ]
 
 
 def _drawn(n_arms: int, dim: int) -> RandomLinearWorld:
-    return RandomLinearWorld(n_arms=n_arms, context_dim=dim, observation_dim=dim)
+    return RandomLinearWorld(n_arms=n_arms, context_dim=dim, dim=dim)
 
 
 def _with_gap(base: LinearWorld, scale: float) -> LinearWorld:
@@ -79,7 +79,7 @@ def _with_gap(base: LinearWorld, scale: float) -> LinearWorld:
     whole = math.hypot(base.reward_scale, largest * base.r2)
     return LinearWorld(
         sensing=base.sensing,
-        parameters=scale * base.parameters,
+        coefficients=scale * base.coefficients,
         reward_scale=math.sqrt(whole**2 - (scale * base.r2) ** 2),
     )
 

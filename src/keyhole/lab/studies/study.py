@@ -17,7 +17,7 @@ from keyhole.lab.summary import over_log_squared
 from keyhole.lab.worlds import World
 
 THOMPSON = "Thompson sampling"
-SYMBOLS = {"observation_dim": "d_y", "context_dim": "d_x", "n_arms": "N"}
+SYMBOLS = {"dim": "d_y", "context_dim": "d_x", "n_arms": "N"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Table:
         Its name in the catalogue of `keyhole.lab.datasets`.
     title : str
         Its name on figures and pages.
-    observation_dim : int
+    dim : int
         The length of an observation of a row.
     sizes : str
         The numbers of features, observed numbers and arms, in words.
@@ -66,7 +66,7 @@ class Table:
 
     name: str
     title: str
-    observation_dim: int
+    dim: int
     sizes: str
     stand_in: Table | None = None
 

@@ -66,7 +66,7 @@ def cells(settings: Settings) -> list[Cell]:
     base = recipe(eye, "logistic", settings.data_dir)
     coordinates = changed(base, sensing="coordinates")
     noisy = changed(base, sensing_scale=1.0)
-    whole = changed(base, sensing="coordinates", observation_dim=features, sensing_scale=0.0)
+    whole = changed(base, sensing="coordinates", dim=features, sensing_scale=0.0)
     made = [
         cell(eye, "logistic", AS_IN_FIG6, base),
         cell(eye, "logistic", "coordinates", coordinates),

@@ -35,7 +35,7 @@ class DatasetWorld(World):
         is an arm, and the right answer for its rows.
     sensing : array_like of shape (dim, context_dim)
         A in y = A x + noise.
-    parameters : array_like of shape (n_arms, context_dim), optional
+    coefficients : array_like of shape (n_arms, context_dim), optional
         mu in rewards x'mu + noise. Without them a reward is 1 for the right answer and 0 for any
         other, and has no noise of its own.
     sensing_scale : float, default 0.1
@@ -60,7 +60,7 @@ class DatasetWorld(World):
 
     data: Dataset
     sensing: Floats
-    parameters: Floats | None
+    coefficients: Floats | None
     sensing_scale: float
     reward_scale: float
 
@@ -71,7 +71,7 @@ class DatasetWorld(World):
         data: Dataset,
         *,
         sensing: ArrayLike,
-        parameters: ArrayLike | None = None,
+        coefficients: ArrayLike | None = None,
         sensing_scale: float = 0.1,
         reward_scale: float = 1.0,
     ) -> None:
@@ -80,20 +80,20 @@ class DatasetWorld(World):
         lens = checks.floats("sensing", sensing)
         if lens.ndim != 2 or lens.shape[1] != context_dim or not len(lens):
             raise InvalidValue(f"sensing must have shape (dim, {context_dim}), got {lens.shape}")
-        mu = None if parameters is None else checks.floats("parameters", parameters)
+        mu = None if coefficients is None else checks.floats("coefficients", coefficients)
         if mu is not None and mu.shape != (n_arms, context_dim):
             raise InvalidValue(
-                f"parameters must have a row for each of the {n_arms} classes, of "
+                f"coefficients must have a row for each of the {n_arms} classes, of "
                 f"{context_dim} numbers, got shape {mu.shape}"
             )
-        settled = {
+        fields = {
             "data": data,
             "sensing": frozen(lens),
-            "parameters": mu if mu is None else frozen(mu),
-            "sensing_scale": checks.number("sensing_scale", sensing_scale, least=0.0),
-            "reward_scale": checks.number("reward_scale", reward_scale, least=0.0),
+            "coefficients": mu if mu is None else frozen(mu),
+            "sensing_scale": checks.real("sensing_scale", sensing_scale, min_value=0.0),
+            "reward_scale": checks.real("reward_scale", reward_scale, min_value=0.0),
         }
-        for name, value in settled.items():
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -129,8 +129,8 @@ class DatasetWorld(World):
     @cached_property
     def expected_rewards(self) -> Floats:
         """The expected reward of each arm for each row, (rows, n_arms)."""
-        if self.parameters is not None:
-            return frozen(self.data.features @ self.parameters.T)
+        if self.coefficients is not None:
+            return frozen(self.data.features @ self.coefficients.T)
         return frozen(np.eye(self.n_arms)[self.data.labels])
 
     @cached_property
@@ -146,7 +146,7 @@ class DatasetWorld(World):
         """R, the root mean squared error of the oracle's prediction, the largest over arms."""
         missed = np.mean((self.expected_rewards - self.sensed @ self.eta.T) ** 2, axis=0)
         noise = self.sensing_scale**2 * (self.eta**2).sum(axis=1)
-        own = 0.0 if self.parameters is None else self.reward_scale**2
+        own = 0.0 if self.coefficients is None else self.reward_scale**2
         return float(np.sqrt((missed + noise).max() + own))
 
     def rounds(self, state: Streams, n: int) -> Rounds:
@@ -165,7 +165,7 @@ class DatasetWorld(World):
         y *= self.sensing_scale
         y[:, 0] += self.sensed[rows]
         rewards = self.expected_rewards[rows]
-        if self.parameters is None:
+        if self.coefficients is None:
             latent = np.full_like(rewards, np.nan)
         else:
             latent = rewards.copy()
@@ -180,11 +180,11 @@ class DatasetWorld(World):
 
     def describe(self) -> dict[str, Any]:
         """Return the sizes and settings of the world, and a digest of its arrays."""
-        arrays = [self.sensing] if self.parameters is None else [self.sensing, self.parameters]
+        arrays = [self.sensing] if self.coefficients is None else [self.sensing, self.coefficients]
         return {
             **super().describe(),
             "data": described(self.data),
-            "rewards": "0/1" if self.parameters is None else "x'mu + noise",
+            "rewards": "0/1" if self.coefficients is None else "x'mu + noise",
             "sensing_scale": self.sensing_scale,
             "reward_scale": self.reward_scale,
             "sha256": digest(*arrays),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keyhole.core import Floats, Streams, kernels
-from keyhole.core.kernels import NormalLaw
+from keyhole.core.kernels import NormalModel
 from keyhole.lab.worlds.covariance import root
 from keyhole.lab.worlds.distributions import draw_of
 from keyhole.lab.worlds.products import product
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from keyhole.lab.worlds.linear import LinearWorld
 
 
-def normal_law(world: LinearWorld) -> NormalLaw:
+def normal_law(world: LinearWorld) -> NormalModel:
     """Return the matrices that draw the rounds of a world of normal contexts and sensing noise."""
     if not world.shared_context:
         # For fully observed directions, rounding can make the variance slightly negative.
         unseen = np.sqrt(np.diag(world.unseen_covariance).clip(min=0.0))[None, :]
     else:
         first, twin = world.distinct
-        different = world.parameters[first]
+        different = world.coefficients[first]
         # Draw as few normals as possible: context_dim, or one for each distinct parameter.
         if len(different) > world.context_dim:
             unseen = root(world.unseen_context) @ different.T
         else:
             unseen = root(different @ world.unseen_context @ different.T)
         unseen = unseen[:, twin]
-    return NormalLaw(
+    return NormalModel(
         observation=root(world.observation_covariance),
         eta=world.eta,
         unseen=np.ascontiguousarray(unseen),
@@ -65,7 +65,7 @@ def normal_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     draw = draw_of("reward_distribution", world.reward_distribution)
     rewards = draw(source["reward"], source.empty("rewards", per_arm))
     context, hidden = source["context"].state, source["hidden"].state
-    kernels.draw_rounds(context, hidden, world.law, y, values, latent, rewards)
+    kernels.draw_rounds(context, hidden, world.normal_model, y, values, latent, rewards)
     return Rounds(y, rewards, values, latent)
 
 
@@ -95,14 +95,14 @@ def drawn_rounds(world: LinearWorld, n: int, source: Streams) -> Rounds:
     x = product(x, context_root)
     noise = draw_sensing(source["sensing"], source.empty("noise", (n, rows, world.dim)))
     y = product(x, world.sensing.T) + product(noise, sensing_root)
-    values, latent = products(world, y, world.eta), products(world, x, world.parameters)
+    values, latent = products(world, y, world.eta), products(world, x, world.coefficients)
     rewards = draw_reward(source["reward"], source.empty("rewards", latent.shape))
     rewards *= world.reward_scale
     rewards += latent
     return Rounds(observations=y, rewards=rewards, values=values, latent=latent)
 
 
-def products(world: LinearWorld, rows: Floats, parameters: Floats) -> Floats:
+def products(world: LinearWorld, rows: Floats, coefficients: Floats) -> Floats:
     """Return the product of each arm's row with its parameter.
 
     Parameters
@@ -111,7 +111,7 @@ def products(world: LinearWorld, rows: Floats, parameters: Floats) -> Floats:
         The world.
     rows : ndarray of shape (T, n_arms or 1, d)
         The rows.
-    parameters : ndarray of shape (n_arms, d)
+    coefficients : ndarray of shape (n_arms, d)
         The parameter of each arm.
 
     Returns
@@ -121,6 +121,6 @@ def products(world: LinearWorld, rows: Floats, parameters: Floats) -> Floats:
     """
     if world.shared_context:
         first, twin = world.distinct
-        return product(rows[:, 0], parameters[first].T)[:, twin]
-    result: Floats = np.einsum("tnd,nd->tn", rows, parameters)
+        return product(rows[:, 0], coefficients[first].T)[:, twin]
+    result: Floats = np.einsum("tnd,nd->tn", rows, coefficients)
     return result

@@ -22,7 +22,7 @@ from keyhole.core import (
     choice_probabilities,
     expected_largest,
 )
-from keyhole.core.kernels import NormalLaw
+from keyhole.core.kernels import NormalModel
 from keyhole.errors import InvalidValue
 from keyhole.lab.worlds import drawing
 from keyhole.lab.worlds.correlated import largest_of
@@ -56,7 +56,7 @@ class LinearWorld(World):
     ----------
     sensing : array_like of shape (dim, context_dim)
         A, with dim below, equal to or above context_dim.
-    parameters : array_like of shape (n_arms, context_dim)
+    coefficients : array_like of shape (n_arms, context_dim)
         mu. Equal rows make a shared parameter.
     context_covariance : array_like, default 1
         The covariance of x, possibly correlated or singular. A number is that multiple of the
@@ -78,7 +78,7 @@ class LinearWorld(World):
     """
 
     sensing: Floats
-    parameters: Floats
+    coefficients: Floats
     context_covariance: Floats
     sensing_covariance: Floats
     reward_scale: float
@@ -91,7 +91,7 @@ class LinearWorld(World):
         self,
         *,
         sensing: ArrayLike,
-        parameters: ArrayLike,
+        coefficients: ArrayLike,
         context_covariance: ArrayLike = 1.0,
         sensing_covariance: ArrayLike = 1.0,
         reward_scale: float = 1.0,
@@ -101,26 +101,26 @@ class LinearWorld(World):
         reward_distribution: Name = "normal",
     ) -> None:
         lens = checks.floats("sensing", sensing)
-        mu = checks.floats("parameters", parameters)
+        mu = checks.floats("coefficients", coefficients)
         if lens.ndim != 2 or 0 in lens.shape:
             raise InvalidValue(f"sensing must be a matrix (dim, context_dim), got {lens.shape}")
         dim, context_dim = lens.shape
         if mu.ndim != 2 or mu.shape[1:] != (context_dim,) or not len(mu):
             raise InvalidValue(
-                f"parameters must have shape (n_arms, {context_dim}), got {mu.shape}"
+                f"coefficients must have shape (n_arms, {context_dim}), got {mu.shape}"
             )
-        settled = {
+        checked = {
             "sensing": lens,
-            "parameters": mu,
+            "coefficients": mu,
             "context_covariance": covariance("context_covariance", context_covariance, context_dim),
             "sensing_covariance": covariance("sensing_covariance", sensing_covariance, dim),
-            "reward_scale": checks.number("reward_scale", reward_scale, least=0.0),
+            "reward_scale": checks.real("reward_scale", reward_scale, min_value=0.0),
             "shared_context": checks.flag("shared_context", shared_context),
             "context_distribution": context_distribution,
             "sensing_distribution": sensing_distribution,
             "reward_distribution": reward_distribution,
         }
-        for name, value in settled.items():
+        for name, value in checked.items():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             if name.endswith("distribution"):
@@ -129,19 +129,19 @@ class LinearWorld(World):
 
     @classmethod
     def random(cls, *, seed: Seed = None, **settings: Any) -> LinearWorld:
-        """Return a world with standard normal sensing and parameters.
+        """Return a world with standard normal sensing and coefficients.
 
         Parameters
         ----------
         seed : int, numpy.random.SeedSequence or None
-            The seed of sensing and parameters.
+            The seed of sensing and coefficients.
         **settings
             The settings of `RandomLinearWorld`.
 
         Examples
         --------
         >>> import keyhole as kh
-        >>> world = kh.LinearWorld.random(n_arms=5, context_dim=20, observation_dim=10, seed=1)
+        >>> world = kh.LinearWorld.random(n_arms=5, context_dim=20, dim=10, seed=1)
         >>> world.eta.shape
         (5, 10)
         """
@@ -154,7 +154,7 @@ class LinearWorld(World):
     @property
     def n_arms(self) -> int:
         """The number of arms."""
-        return len(self.parameters)
+        return len(self.coefficients)
 
     @property
     def dim(self) -> int:
@@ -186,15 +186,17 @@ class LinearWorld(World):
     def eta(self) -> Floats:
         """eta_i = D' mu_i, (n_arms, dim), the part of mu_i that can be learned from y (eq:etai)."""
         first, twin = self.distinct
-        return frozen((self.parameters[first] @ self.prediction)[twin])
+        return frozen((self.coefficients[first] @ self.prediction)[twin])
 
     @cached_property
     def distinct(self) -> tuple[Ints, Ints]:
         """The first arm of each distinct parameter, and each arm's index among those.
 
-        Arms with equal parameters are computed once, or in the same way, so that they tie exactly.
+        Arms with equal coefficients are computed once, or alike, so that they tie exactly.
         """
-        _, first, twin = np.unique(self.parameters, axis=0, return_index=True, return_inverse=True)
+        _, first, twin = np.unique(
+            self.coefficients, axis=0, return_index=True, return_inverse=True
+        )
         if len(first) == self.n_arms:  # keep their order, so that no array is permuted
             return np.arange(self.n_arms), np.arange(self.n_arms)
         return first, twin.reshape(-1)
@@ -203,7 +205,7 @@ class LinearWorld(World):
     def predicted_covariance(self) -> Floats:
         """The covariance of y'eta over arms that share a context, (n_arms, n_arms)."""
         whiten = whitening(self.observation_covariance)
-        half = whiten @ self.sensing @ self.context_covariance @ self.parameters.T
+        half = whiten @ self.sensing @ self.context_covariance @ self.coefficients.T
         return frozen(half.T @ half)
 
     @cached_property
@@ -217,7 +219,7 @@ class LinearWorld(World):
     @cached_property
     def unseen_covariance(self) -> Floats:
         """The covariance of x'mu - y'eta over arms, (n_arms, n_arms); diagonal for own contexts."""
-        spread = self.parameters @ self.unseen_context @ self.parameters.T
+        spread = self.coefficients @ self.unseen_context @ self.coefficients.T
         return frozen(spread if self.shared_context else np.diag(np.diag(spread)))
 
     @property
@@ -249,7 +251,7 @@ class LinearWorld(World):
     @property
     def latent_scale(self) -> float:
         """The largest standard deviation of x'mu over arms."""
-        spread = self.parameters @ self.context_covariance @ self.parameters.T
+        spread = self.coefficients @ self.context_covariance @ self.coefficients.T
         return float(np.sqrt(np.diag(spread).max().clip(min=0.0)))
 
     @cached_property
@@ -329,7 +331,7 @@ class LinearWorld(World):
         return root(self.context_covariance), root(self.sensing_covariance)
 
     @cached_property
-    def law(self) -> NormalLaw:
+    def normal_model(self) -> NormalModel:
         """The matrices that draw rounds if contexts and sensing noise are normal."""
         return drawing.normal_law(self)
 

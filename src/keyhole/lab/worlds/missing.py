@@ -33,7 +33,7 @@ class MissingWorld(World):
     Examples
     --------
     >>> import keyhole as kh
-    >>> whole = kh.LinearWorld.random(n_arms=3, context_dim=2, observation_dim=6, seed=1)
+    >>> whole = kh.LinearWorld.random(n_arms=3, context_dim=2, dim=6, seed=1)
     >>> kh.MissingWorld(whole, share=0.5).sample(1, seed=2).observations.shape
     (1, 3, 6)
     """
@@ -116,7 +116,7 @@ class RandomMissingWorld:
     Examples
     --------
     >>> import keyhole as kh
-    >>> recipe = kh.RandomLinearWorld(n_arms=3, context_dim=2, observation_dim=6)
+    >>> recipe = kh.RandomLinearWorld(n_arms=3, context_dim=2, dim=6)
     >>> kh.RandomMissingWorld(recipe, share=0.3).draw(1).share
     0.3
     """
@@ -156,9 +156,9 @@ class RandomMissingWorld:
 
 def _check(hidden: MissingWorld | RandomMissingWorld) -> None:
     """Check the settings, and replace them by plain numbers."""
-    share = checks.number("share", hidden.share, least=0.0, most=1.0)
+    share = checks.real("share", hidden.share, min_value=0.0, max_value=1.0)
     object.__setattr__(hidden, "share", share)
-    object.__setattr__(hidden, "centre", checks.number("centre", hidden.centre))
+    object.__setattr__(hidden, "centre", checks.real("centre", hidden.centre))
 
 
 def _described(hidden: MissingWorld | RandomMissingWorld, source: Any) -> dict[str, Any]:

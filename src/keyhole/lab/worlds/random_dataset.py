@@ -28,14 +28,14 @@ class RandomDatasetWorld:
     ----------
     data : Dataset
         The table.
-    observation_dim : int
+    dim : int
         The length of an observation.
     rewards : {"logistic", "linear"}, default "logistic"
         "logistic" is x'mu_i plus noise, with mu_i from a logistic regression of class i against the
         rest (eq:reward22). "linear" is 1 for the right answer and 0 for any other.
     sensing : {"bernoulli", "coordinates"}, default "bernoulli"
         "bernoulli" is a matrix of entries 0 or 1 with probability 1/2. "coordinates" is a selection
-        of `observation_dim` features, unchanged.
+        of `dim` features, unchanged.
     sensing_scale : float, default 0.1
         The standard deviation of the sensing noise.
     reward_scale : float, default 1
@@ -45,13 +45,13 @@ class RandomDatasetWorld:
     --------
     >>> import keyhole as kh
     >>> wine = kh.datasets.load("wine").prepared()
-    >>> recipe = kh.RandomDatasetWorld(wine, observation_dim=6, sensing="coordinates")
+    >>> recipe = kh.RandomDatasetWorld(wine, dim=6, sensing="coordinates")
     >>> recipe.draw(seed=1).eta.shape
     (3, 6)
     """
 
     data: Dataset
-    observation_dim: int
+    dim: int
     rewards: Rewards = "logistic"
     sensing: Sensing = "bernoulli"
     sensing_scale: float = 0.1
@@ -60,29 +60,24 @@ class RandomDatasetWorld:
     def __post_init__(self) -> None:
         check_table(self.data)
         for name in ("sensing_scale", "reward_scale"):
-            object.__setattr__(self, name, checks.number(name, getattr(self, name), least=0.0))
+            object.__setattr__(self, name, checks.real(name, getattr(self, name), min_value=0.0))
         for name, kinds in {"rewards": get_args(Rewards), "sensing": get_args(Sensing)}.items():
             given = getattr(self, name)
             if not isinstance(given, str) or given not in kinds:
                 allowed = " or ".join(map(repr, kinds))
                 raise InvalidValue(f"{name} must be {allowed}, got {shown(given)}")
-        dim = checks.whole("observation_dim", self.observation_dim)
+        dim = checks.integer("dim", self.dim)
         if self.sensing == "coordinates":
-            checks.whole("observation_dim", dim, most=self.data.features.shape[1])
-        object.__setattr__(self, "observation_dim", dim)
+            checks.integer("dim", dim, max_value=self.data.features.shape[1])
+        object.__setattr__(self, "dim", dim)
 
     @property
     def n_arms(self) -> int:
         """The number of arms: one for each class."""
         return len(self.data.classes)
 
-    @property
-    def dim(self) -> int:
-        """The length of an observation."""
-        return self.observation_dim
-
     @cached_property
-    def parameters(self) -> Floats | None:
+    def coefficients(self) -> Floats | None:
         """mu, (n_arms, context_dim), of the logistic rewards."""
         return logistic_parameters(self.data) if self.rewards == "logistic" else None
 
@@ -90,23 +85,23 @@ class RandomDatasetWorld:
         """Draw a world: the table with one random sensing matrix."""
         rng, context_dim = streams(seed)["instance"], self.data.features.shape[1]
         if self.sensing == "coordinates":
-            lens: Floats = np.eye(context_dim)[rng.permutation(context_dim)[: self.observation_dim]]
+            lens: Floats = np.eye(context_dim)[rng.permutation(context_dim)[: self.dim]]
         else:
-            lens = np.rint(rng.random((self.observation_dim, context_dim)))
+            lens = np.rint(rng.random((self.dim, context_dim)))
         return DatasetWorld(
             self.data,
             sensing=lens,
-            parameters=self.parameters,
+            coefficients=self.coefficients,
             sensing_scale=self.sensing_scale,
             reward_scale=self.reward_scale,
         )
 
     def describe(self) -> dict[str, Any]:
         """Return the settings of the recipe, and digests of its table and its fit."""
-        names = ("observation_dim", "rewards", "sensing", "sensing_scale", "reward_scale")
+        names = ("dim", "rewards", "sensing", "sensing_scale", "reward_scale")
         settings = {name: getattr(self, name) for name in names}
-        if self.parameters is not None:
-            settings["parameters_sha256"] = digest(self.parameters)
+        if self.coefficients is not None:
+            settings["coefficients_sha256"] = digest(self.coefficients)
         return {"kind": type(self).__name__, **settings, "data": described(self.data)}
 
 

@@ -20,7 +20,7 @@ MAX_SIZE = 10**6
 class RandomLinearWorld:
     """A recipe for linear worlds: `simulate` draws one from it for each replication.
 
-    Sensing entries and parameters are standard normal. Covariances are the identity times a scale
+    Sensing entries and coefficients are standard normal. Covariances are the identity times a scale
     squared.
 
     Parameters
@@ -29,7 +29,7 @@ class RandomLinearWorld:
         The number of arms.
     context_dim : int
         The length of a hidden context.
-    observation_dim : int
+    dim : int
         The length of an observation.
     shared_parameter : bool, default False
         Use one mu for all arms.
@@ -45,7 +45,7 @@ class RandomLinearWorld:
 
     n_arms: int
     context_dim: int
-    observation_dim: int
+    dim: int
     shared_parameter: bool = False
     shared_context: bool = False
     context_scale: float = 1.0
@@ -56,32 +56,27 @@ class RandomLinearWorld:
     reward_distribution: Name = "normal"
 
     def __post_init__(self) -> None:
-        for name in ("n_arms", "context_dim", "observation_dim"):
-            size = checks.whole(name, getattr(self, name), most=MAX_SIZE)
+        for name in ("n_arms", "context_dim", "dim"):
+            size = checks.integer(name, getattr(self, name), max_value=MAX_SIZE)
             object.__setattr__(self, name, size)
         for name in ("context_scale", "sensing_scale", "reward_scale"):
-            object.__setattr__(self, name, checks.number(name, getattr(self, name), least=0.0))
+            object.__setattr__(self, name, checks.real(name, getattr(self, name), min_value=0.0))
         for name in ("shared_parameter", "shared_context"):
             object.__setattr__(self, name, checks.flag(name, getattr(self, name)))
         for name in ("context_distribution", "sensing_distribution", "reward_distribution"):
             draw_of(name, getattr(self, name))
 
-    @property
-    def dim(self) -> int:
-        """The length of an observation."""
-        return self.observation_dim
-
     def draw(self, seed: Seed | Streams = None) -> LinearWorld:
         """Draw one world."""
         rng = streams(seed)["instance"]
-        sensing = rng.standard_normal((self.observation_dim, self.context_dim))
+        sensing = rng.standard_normal((self.dim, self.context_dim))
         count = 1 if self.shared_parameter else self.n_arms
-        parameters = rng.standard_normal((count, self.context_dim))
+        coefficients = rng.standard_normal((count, self.context_dim))
         return LinearWorld(
             sensing=sensing,
-            parameters=np.tile(parameters, (self.n_arms // count, 1)),
+            coefficients=np.tile(coefficients, (self.n_arms // count, 1)),
             context_covariance=np.eye(self.context_dim) * self.context_scale**2,
-            sensing_covariance=np.eye(self.observation_dim) * self.sensing_scale**2,
+            sensing_covariance=np.eye(self.dim) * self.sensing_scale**2,
             reward_scale=self.reward_scale,
             shared_context=self.shared_context,
             context_distribution=self.context_distribution,

@@ -135,7 +135,7 @@ class World(ABC):
         seed : int, numpy.random.SeedSequence or Streams, optional
             The source of random numbers.
         """
-        return self.rounds(self.start(streams(seed)), checks.whole("n", n, least=0))
+        return self.rounds(self.start(streams(seed)), checks.integer("n", n, min_value=0))
 
     def describe(self) -> dict[str, Any]:
         """Return the properties that identify the world, for the attributes of a result."""

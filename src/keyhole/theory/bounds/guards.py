@@ -93,7 +93,7 @@ def _checked(bound: str, name: str, value: object) -> Floats:
     """Return one argument as an array, if it is allowed."""
     allowed = RANGES[name]
     try:
-        array = checks.floats(name, value, most=np.inf)  # type: ignore[arg-type]
+        array = checks.floats(name, value, max_value=np.inf)  # type: ignore[arg-type]
     except InvalidValue:
         raise InvalidValue(f"{bound}: {name} must be {allowed}, got {shown(value)}") from None
     is_truth = isinstance(value, bool) or np.asarray(value).dtype.kind == "b"
