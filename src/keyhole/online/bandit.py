@@ -241,6 +241,8 @@ class Bandit(sharing.Shared):
                 made: Decision | None = None if everyday is None else everyday.choose(y)
                 if made is not None:
                     return made
+            # Units and predictions may change now, and with them what a decision takes.
+            self._everyday = None
             self._finish()
             decision = self._choose(y, among)
         if self._learned.features.messages:
@@ -290,9 +292,9 @@ class Bandit(sharing.Shared):
         return self._subset[2]
 
     def _begun(self) -> kernels.Online | None:
-        """Return what is all that a decision takes, if features are plain."""
+        """Return what is all that a decision takes, if features are plain or their units fixed."""
         self._finish()
-        if self._learned.features.is_plain:
+        if self._learned.is_everyday:
             self._everyday = self._online(self._learned.arms, self._rule)
         return self._everyday
 
@@ -303,7 +305,9 @@ class Bandit(sharing.Shared):
         kept = self._kept if is_usual else self._kept_subset
         names = None if kept is None else kept.names
         is_same = names is arms.names and rule is self._rule
-        if kept is not None and is_same and kept.chooser.core is learned.posterior.core:
+        everyday = learned.everyday if is_usual else None
+        is_current = kept is not None and kept.chooser.core is learned.posterior.core
+        if kept is not None and is_same and is_current and kept.everyday is everyday:
             return kept
         chooser = kernels.Chooser(
             learned.posterior.core, rule, arms.parameter_of, self._probabilities
@@ -318,6 +322,7 @@ class Bandit(sharing.Shared):
             once.token,
             Decision,
             checks.LARGEST,
+            everyday,
         )
         if is_usual:
             self._kept = online

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from keyhole.core import kernels
 from keyhole.core.kernels import Floats, Rule
 from keyhole.core.learners.arms import Arm, Arms
 from keyhole.core.observers import (
-    LOOKS,
     MIN_SEEN,
     PREDICTED,
     REWARDS,
@@ -73,8 +72,6 @@ class LearnerState:
         self.features = features
         self.waiting: list[Waiting] = []
         self.provisional: list[Provisional] = []
-        # How often features were seen.
-        self._seen = features.seen
         self.posterior = posterior
         # The observation of the last choice by index, as it came and as it was filled in.
         self.last: tuple[Floats, Floats] = (np.empty(0), np.empty(0))
@@ -134,6 +131,16 @@ class LearnerState:
         """Return a policy's rule, or one that picks uniformly before units are fixed."""
         return rule if self.features.is_ready else PICK
 
+    @property
+    def is_everyday(self) -> bool:
+        """Whether choosing and learning change nothing but the posterior and running sums."""
+        return self.features.is_plain or (self.features.is_steady and not self.waiting)
+
+    @property
+    def everyday(self) -> kernels.Everyday | None:
+        """What compiled code does to observations and rewards; None if that is nothing."""
+        return None if self.features.is_plain or not self.is_everyday else self.features.everyday
+
     def n_rounds_ahead(self, rows: int) -> int:
         """Return how many rounds, of so many rows each, change neither units nor predictions.
 
@@ -145,16 +152,14 @@ class LearnerState:
             return 0
         if not features.watches:
             return MANY
-        return max(int((LOOKS[bisect(LOOKS, self._seen)] - 1 - self._seen) // rows), 0)
+        return max(int((features.next_look - 1 - features.seen) // rows), 0)
 
     def see_rounds(self, rounds: Floats) -> Floats:
         """See rounds one after another, (T, n, dim), and return what the posterior sees of them.
 
         Not more than `n_rounds_ahead`. Each is filled in from the rounds before it.
         """
-        filled = self.features.see_rounds(rounds)
-        self._seen = self.features.seen
-        return self.features.design(filled)
+        return self.features.see_rounds(rounds)
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -200,7 +205,7 @@ class LearnerState:
         self, arms: Sequence[Arm], raw: Floats, design: Floats, rewards: Sequence[float]
     ) -> None:
         """Remember which of these rewards were learned by predictions that will get better."""
-        if self.features.missing not in ("predict", "mean") or self._seen >= PREDICTED:
+        if self.features.missing not in ("predict", "mean") or self.features.seen >= PREDICTED:
             return
         for k in np.flatnonzero(np.isnan(raw).any(axis=1)).tolist():
             self.provisional.append(
@@ -209,12 +214,14 @@ class LearnerState:
 
     def see(self, rows: Floats) -> None:
         """Add observations, and do what is due by then."""
-        before = self._seen
+        due = self.features.next_look
         self.features.see(rows)
-        if self.features.watches:
-            self._seen = self.features.seen
-            if bisect(LOOKS, before) < bisect(LOOKS, self._seen):
-                self._look_again()
+        self._do_what_is_due(due)
+
+    def _do_what_is_due(self, look: float) -> None:
+        """Look again at units and predictions if features were seen `look` times; flush."""
+        if self.features.watches and self.features.seen >= look:
+            self._look_again()
         if self.waiting:
             self.flush()
 
@@ -239,6 +246,7 @@ class LearnerState:
     def _look_again(self) -> None:
         """Predict early missing entries anew, and replace units that turned out far from right."""
         posterior, provisional = self.posterior.copy(), self.provisional
+        self.features.renew_predictions()
         if provisional:
             raw = np.array([one.observation for one in provisional])
             new = self.features.design(self.features.filled(raw))
@@ -255,7 +263,7 @@ class LearnerState:
             change = features.from_units_of(self.features)
             posterior.change_units(change)
             provisional = [one._replace(design=change @ one.design) for one in provisional]
-        done = self._seen >= PREDICTED
+        done = self.features.seen >= PREDICTED
         self.posterior, self.features = posterior, features
         self.provisional = [] if done else provisional
 
@@ -302,7 +310,7 @@ class LearnerState:
         known = Moments.empty(len(features.moments.origin))
         if base is not None:
             known = base.features.moments
-        features.moments.merge(other.features.moments, known)
+        features.merge_moments(other.features.moments, known)
         features.sample.merge(other.features.sample)
         features.merge_rewards(other.features)
         if features.is_ready:
@@ -325,8 +333,8 @@ class LearnerState:
             gone = set() if base is None else {one.key for one in base.waiting} - mine
             theirs = [one for one in theirs if one.key not in gone]
             result.waiting = _of(arms, self.waiting + theirs)
-        result._seen = self._seen
-        result.see(np.empty((0, features.dim)))
+        result.features.see(np.empty((0, features.dim)))  # which fixes units that are due
+        result._do_what_is_due(self.features.next_look)
         return result
 
     def _merged_arms(self, other: LearnerState, base: LearnerState | None) -> Arms:
