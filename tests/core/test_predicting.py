@@ -1,4 +1,4 @@
-"""Predictions of missing entries against their formula, whether correlations fit together or not."""
+"""Predictions of missing entries against their formula, whether or not correlations fit."""
 
 import numpy as np
 import pytest
