@@ -426,7 +426,7 @@ class Bandit(Rounds):
         >>> file = io.BytesIO()  # or "bandit.npz", or open("bandit.npz", "wb")
         >>> kh.Bandit(kh.Greedy(), arms=["A", "B"], dim=2).save(file)
         >>> kh.Bandit.load(file)
-        Bandit(Greedy(prior_precision=1.0, sharing='per-arm'), 2 arms, dim=2, 0 rewards learned)
+        Bandit(Greedy(), 2 arms, dim=2, 0 rewards learned)
         """
         if checks.flag("resume", resume) and seed is not None:
             raise InvalidValue("resume=True goes on with the saved random stream: give no seed")
