@@ -46,7 +46,15 @@ AT_A_TIME = 2**14
 
 
 def texts(name: str, given: Any) -> list[str]:
-    """Return a list of texts out of a header, if it is one."""
+    """Return a field of a header that is a list of texts; raise if it is none.
+
+    Parameters
+    ----------
+    name : str
+        The name of the field.
+    given : object
+        Its value.
+    """
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise FileError(f"the saved {name} must be a list of strings, got {shown(given)}")
     return given

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
-from keyhole.core import Arm, Arms, Floats, Rule, kernels
+from keyhole.core import Arm, Arms, Floats, Ints, Rule, kernels
 from keyhole.errors import InvalidValue
 from keyhole.online import arguments, labels
 from keyhole.online.calls import WholeCalls
@@ -118,15 +118,7 @@ class Rounds(WholeCalls):
         features.note_clipped(rounds, columns)
         filled, design = self._learned.prepared(rounds)
         rule = self._learned.rule_now(self._rule)
-        chooser = kernels.Chooser(
-            self._learned.posterior.core, rule, parameter_of, self._probabilities
-        )
-        z, uniforms = np.empty((n, n_arms)), np.empty((n, 2))
-        kernels.fill_normals(self._random[0], z.reshape(-1))
-        kernels.fill_uniforms(self._random[1], uniforms.reshape(-1))
-        places, scores, location, scale = chooser.choose_rounds(
-            design if design.ndim == 3 else design[:, None], z, uniforms
-        )
+        places, scores, location, scale = self._choose_rounds(design, rule, parameter_of)
         chosen, lineage = (np.arange(n), places), self._lineage
         own, for_all = filled if filled.ndim == 2 else filled[chosen], filled.ndim == 2
         missing = np.isnan(rounds if for_all else rounds[chosen])
@@ -143,6 +135,21 @@ class Rounds(WholeCalls):
         self._columns = columns
         self._see(rounds.reshape(-1, dim))
         return Decisions(batch)
+
+    def _choose_rounds(
+        self, design: Floats, rule: Rule, parameter_of: Ints
+    ) -> tuple[Ints, Floats, Floats, Floats]:
+        """Return places and scores of the chosen arms, (n,), and what probabilities follow from."""
+        n, n_arms = len(design), parameter_of.size
+        chooser = kernels.Chooser(
+            self._learned.posterior.core, rule, parameter_of, self._probabilities
+        )
+        z, uniforms = np.empty((n, n_arms)), np.empty((n, 2))
+        kernels.fill_normals(self._random[0], z.reshape(-1))
+        kernels.fill_uniforms(self._random[1], uniforms.reshape(-1))
+        rows = design if design.ndim == 3 else design[:, None]
+        chosen: tuple[Ints, Floats, Floats, Floats] = chooser.choose_rounds(rows, z, uniforms)
+        return chosen
 
     def _scores(
         self, y: ArrayLike, among: Iterable[Arm] | None
