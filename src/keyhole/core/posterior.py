@@ -420,7 +420,7 @@ class Posterior:
 
     @classmethod
     def of_state(cls, state: State) -> Posterior:
-        """Return a posterior of these arrays; the matrices are copied to where they are fastest."""
+        """Return a posterior that keeps these arrays; matrices that are not aligned are copied."""
         posterior = object.__new__(cls)
         posterior._core = _core_of(state)
         return posterior
@@ -457,6 +457,8 @@ def _restored(arrays: tuple[Floats, ...]) -> Posterior:
 
 def _core_of(state: State) -> kernels.Core:
     """Return the compiled part of a state, whose matrices begin with a line of the cache."""
+    if kernels.is_aligned(state.matrices):
+        return kernels.Core(state)
     matrices = kernels.aligned_zeros(state.matrices.shape)
     matrices[...] = state.matrices
     return kernels.Core(state._replace(matrices=matrices))

@@ -24,7 +24,7 @@ from keyhole.core.kernels.online import Choice, Everyday, Online, Tally
 from keyhole.core.kernels.playing import Block, Oracle, Record, add_regret, play, run_block
 from keyhole.core.kernels.probability import chance_of, chance_rows, winning_rows
 from keyhole.core.kernels.recent import REMEMBERED, RecentIds
-from keyhole.core.kernels.types import Floats, Ints, Rule, State, aligned_zeros
+from keyhole.core.kernels.types import Floats, Ints, Rule, State, aligned_zeros, is_aligned
 
 __all__ = [
     "BUILD",
@@ -59,6 +59,7 @@ __all__ = [
     "fill_normals",
     "fill_rows",
     "fill_uniforms",
+    "is_aligned",
     "multiply_rows",
     "play",
     "run_block",

@@ -55,7 +55,7 @@ def sample(
             # The stride is a power of two: this is the remainder, without a division.
             if seen[j] & (stride[j] - 1) == 0:
                 place = seen[j] // stride[j]
-                if place == size:
+                if place >= size:
                     for k in range(size // 2):
                         values[k, j] = values[2 * k, j]
                     stride[j] *= 2

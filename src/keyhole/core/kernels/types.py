@@ -32,6 +32,11 @@ def aligned_zeros(shape: tuple[int, ...]) -> Floats:
     return zeros
 
 
+def is_aligned(array: Floats) -> bool:
+    """Return whether kernels can use an array in place, at full speed."""
+    return array.flags.carray and array.ctypes.data % LINE == 0
+
+
 class State(NamedTuple):
     """State of k parameters of dimension d: the prior and the sums, then the caches.
 
