@@ -22,9 +22,9 @@ from keyhole.core.learners import (
 from keyhole.core.observers import (
     SAMPLE,
     Effects,
-    Features,
     Fill,
     Moments,
+    Observer,
     Sample,
     Units,
 )
@@ -64,7 +64,6 @@ __all__ = [
     "Draws",
     "Effects",
     "EpsilonGreedy",
-    "Features",
     "Fill",
     "Floats",
     "Greedy",
@@ -75,6 +74,7 @@ __all__ = [
     "LinUCB",
     "Memory",
     "Moments",
+    "Observer",
     "Policy",
     "Posterior",
     "Provisional",

@@ -112,7 +112,7 @@ class Bandit(Rounds):
     @property
     def dim(self) -> int:
         """The length of an observation."""
-        return self._learned.features.dim
+        return self._learned.observer.dim
 
     @property
     def probabilities(self) -> bool:
@@ -196,7 +196,7 @@ class Bandit(Rounds):
             self._everyday = None
             self._finish()
             decision = self._choose(y, among)
-        if self._learned.features.messages:
+        if self._learned.observer.messages:
             self._warn()
         return decision
 
@@ -265,7 +265,7 @@ class Bandit(Rounds):
         with self._lock:
             self._finish()
             self._learn(decision, reward, again)
-        if self._learned.features.messages:
+        if self._learned.observer.messages:
             self._warn()
 
     def learn_many(
@@ -299,7 +299,7 @@ class Bandit(Rounds):
             The observations.
         """
         with self._at_work():
-            columns, rows = self._checked_columns(y), self._features.numbers(y)
+            columns, rows = self._checked_columns(y), self._observer.numbers(y)
             if rows.shape[-1:] != (self.dim,):
                 raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
             self._columns = columns

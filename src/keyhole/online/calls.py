@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from keyhole.core import Arm, Arms, Features, Ints, Learner, LearnerState, choice_streams, kernels
+from keyhole.core import Arm, Arms, Ints, Learner, LearnerState, Observer, choice_streams, kernels
 from keyhole.errors import KeyholeWarning
 from keyhole.online import labels, sharing
 from keyhole.online.decision import Decision
@@ -82,8 +82,8 @@ class WholeCalls(sharing.Shared):
         self._drop_kept()
 
     @property
-    def _features(self) -> Features:
-        return self._learned.features
+    def _observer(self) -> Observer:
+        return self._learned.observer
 
     # -- one call at a time, finished before the next ---------------------------------------------
 
@@ -110,7 +110,7 @@ class WholeCalls(sharing.Shared):
     def _warn(self, stacklevel: int = 3) -> None:
         """Give the warnings that have gathered, now that all is done."""
         with self._lock:
-            messages = self._learned.features.messages
+            messages = self._learned.observer.messages
             given, messages[:] = messages[:], []
         for message in given:
             warnings.warn(message, KeyholeWarning, stacklevel=stacklevel)
@@ -145,15 +145,15 @@ class WholeCalls(sharing.Shared):
     def _undoing(self, indices: Ints) -> Callable[[], None]:
         """Return what takes back whatever is learned of these parameters from now on."""
         learned = self._learned
-        posterior, features = learned.posterior, learned.features
-        learned.features = features.copy()  # which is what changes
+        posterior, observer = learned.posterior, learned.observer
+        learned.observer = observer.copy()  # which is what changes
         rows, waiting, provisional = posterior.rows(indices), learned.waiting, learned.provisional
         n_provisional = len(provisional)
 
         def undo() -> None:
             self._drop_kept()
             posterior.put_back(indices, rows)
-            learned.posterior, learned.features = posterior, features
+            learned.posterior, learned.observer = posterior, observer
             learned.waiting, learned.provisional = waiting, provisional[:n_provisional]
 
         return undo
@@ -180,7 +180,7 @@ class WholeCalls(sharing.Shared):
             learned = self._learned.merged(other._learned, None if base is None else base._learned)
             twice = self._once.twice(other._once, None if base is None else base._once)
             if twice:
-                learned.features.messages.append(
+                learned.observer.messages.append(
                     f"{twice} decisions were learned by both of these bandits, and count twice: a "
                     "reward was sent to two of them"
                 )

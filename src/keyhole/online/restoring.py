@@ -18,10 +18,10 @@ from keyhole import checks
 from keyhole.core import (
     SAMPLE,
     Arms,
-    Features,
     Floats,
     LearnerState,
     Moments,
+    Observer,
     Posterior,
     Provisional,
     Sample,
@@ -60,7 +60,7 @@ def texts(name: str, given: Any) -> list[str]:
     return given
 
 
-def features(header: Mapping[str, Any], arrays: Arrays) -> Features:
+def observer(header: Mapping[str, Any], arrays: Arrays) -> Observer:
     """Return what is done to observations, as far as it was learned.
 
     Parameters
@@ -71,7 +71,7 @@ def features(header: Mapping[str, Any], arrays: Arrays) -> Features:
     dim = checks.integer("dim", header["dim"], max_value=10**7)
     if arrays["matrices"].size < dim**2:  # before anything of that size is allocated
         raise FileError(f"the saved matrices are smaller than dim={dim} says")
-    found = Features(dim, **header["features"])
+    found = Observer(dim, **header["observer"])
     if found.is_plain:
         return found
     zero, learned = header["zero"], bool(np.any(arrays["n"]))
@@ -109,7 +109,7 @@ def _units(known: Units, prefix: str, arrays: Arrays) -> Units:
 
 
 def learned(
-    header: Mapping[str, Any], arrays: Arrays, arms: Arms, features: Features, prior: float
+    header: Mapping[str, Any], arrays: Arrays, arms: Arms, observer: Observer, prior: float
 ) -> LearnerState:
     """Return what was learned of the arms; it keeps the arrays.
 
@@ -119,19 +119,19 @@ def learned(
         The content of a file.
     arms : Arms
         The names of the arms.
-    features : Features
+    observer : Observer
         What is done to observations.
     prior : float
         The prior precision of the policy.
     """
-    state = _state(arrays, arms.n_parameters, features.n_columns, prior)
-    found = LearnerState(arms, features, Posterior.of_state(state))
-    waiting = _rewards("waiting", header, arrays, arms, {"observation": features.dim})
+    state = _state(arrays, arms.n_parameters, observer.n_columns, prior)
+    found = LearnerState(arms, observer, Posterior.of_state(state))
+    waiting = _rewards("waiting", header, arrays, arms, {"observation": observer.dim})
     keys = texts("waiting_keys", header["waiting_keys"])
     if len(keys) != len(waiting):
         raise FileError("the saved rewards that wait do not fit their keys")
     found.waiting = [Waiting(**one, key=key) for one, key in zip(waiting, keys, strict=True)]
-    shapes = {"observation": features.dim, "design": features.n_columns}
+    shapes = {"observation": observer.dim, "design": observer.n_columns}
     provisional = _rewards("provisional", header, arrays, arms, shapes)
     found.provisional = [Provisional(**one) for one in provisional]
     return found

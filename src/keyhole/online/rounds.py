@@ -29,15 +29,15 @@ class Rounds(WholeCalls):
 
     def _choose(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decision:
         learned = self._learned
-        plain = learned.features.is_plain
+        plain = learned.observer.is_plain
         arms = learned.arms if among is None else self._among(among)
         columns = self._columns if type(y) is np.ndarray else self._checked_columns(y)
         rows = filled = design = self._observed(y, arms.parameter_of.size)
         rule, offset = self._rule, 0.0
         if not plain:
-            learned.features.note_clipped(rows, columns)
+            learned.observer.note_clipped(rows, columns)
             filled, design = learned.prepared(rows)
-            rule, offset = learned.rule_now(rule), learned.features.offset
+            rule, offset = learned.rule_now(rule), learned.observer.offset
         place, score, score_params, column = self._online(arms, rule).choose_rows(design)
         row = place if len(rows) > 1 else 0
         own = filled[row].copy() if len(rows) > 1 else filled[0]
@@ -110,15 +110,15 @@ class Rounds(WholeCalls):
 
     def _choose_many(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decisions:
         arms = self._learned.arms if among is None else self._learned.arms.among(among)
-        parameter_of, features = arms.parameter_of, self._features
-        columns, rounds = self._checked_columns(y), features.numbers(y)
-        n, n_arms, dim = len(rounds) if rounds.ndim else 0, parameter_of.size, features.dim
+        parameter_of, observer = arms.parameter_of, self._observer
+        columns, rounds = self._checked_columns(y), observer.numbers(y)
+        n, n_arms, dim = len(rounds) if rounds.ndim else 0, parameter_of.size, observer.dim
         if rounds.shape not in ((n, dim), (n, n_arms, dim)):
             raise InvalidValue(
                 f"y must have shape (n, {dim}), or (n, {n_arms}, {dim}) with a row for each of the "
                 f"{n_arms} arms, got {rounds.shape}"
             )
-        features.note_clipped(rounds, columns)
+        observer.note_clipped(rounds, columns)
         filled, design = self._learned.prepared(rounds)
         rule = self._learned.rule_now(self._rule)
         places, scores, location, scale = self._choose_rounds(design, rule, parameter_of)
@@ -128,7 +128,7 @@ class Rounds(WholeCalls):
         lineage.decisions += 1
         batch = Batch(
             [arms.names[place] for place in places],
-            scores + features.offset,
+            scores + observer.offset,
             own,
             missing if missing.any() else None,
             (location, scale, rule.epsilon, places) if self._probabilities else None,
@@ -172,16 +172,16 @@ class Rounds(WholeCalls):
 
     def _learn(self, decision: Decision, reward: float, again: bool) -> None:
         learned = self._learned
-        features, y = learned.features, decision._observation
-        arguments.check_observation(decision, features.dim)
-        if decision._has_missing and features.missing is None:
+        observer, y = learned.observer, decision._observation
+        arguments.check_observation(decision, observer.dim)
+        if decision._has_missing and observer.missing is None:
             raise InvalidValue(
                 "this decision's observation has missing entries, which need missing='predict'"
             )
         parameter = learned.arms.parameter(decision.arm)
         if not again:
             self._once.check(decision)
-        if features.is_plain:
+        if observer.is_plain:
             n = learned.posterior.core.state.n
             # Ctrl-C may come between any two lines: the next call then does what is left.
             self._plan(
@@ -191,7 +191,7 @@ class Rounds(WholeCalls):
         else:
             rows = y[None]
             raw = decision.raw[None] if decision._predicted else rows
-            if features.watches and not self._lineage.has_seen(decision.id):
+            if observer.watches and not self._lineage.has_seen(decision.id):
                 self._see(raw)
             self._plan(partial(self._note_learned, decision, learned.total, learned.total()))
             learned.add([decision.arm], rows, raw, np.array([reward]), self._lineage.key())
@@ -199,12 +199,12 @@ class Rounds(WholeCalls):
 
     def _learn_many(self, given: arguments.Rewards, again: bool) -> None:
         decisions, arms, y, raw, rewards = given
-        if self._features.missing is None and np.isnan(y).any():
+        if self._observer.missing is None and np.isnan(y).any():
             raise InvalidValue("an observation has missing entries, which need missing='predict'")
         indices = np.array([self._learned.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if not again:
             self._once.check_many(decisions)
-        if self._features.watches:
+        if self._observer.watches:
             self._see(self._unseen(decisions, raw))
         self._plan(self._undoing(np.unique(indices)))
         try:
@@ -225,7 +225,7 @@ class Rounds(WholeCalls):
 
     def _see(self, rows: Floats) -> None:
         """Add observations to what was seen, where anything follows from that."""
-        if self._features.watches:
+        if self._observer.watches:
             self._learned.see(rows)
             self._lineage.additions += len(rows)
 
@@ -238,12 +238,12 @@ class Rounds(WholeCalls):
 
     def _observed(self, y: ArrayLike, n_arms: int) -> Floats:
         """Return y as our own array of (1, dim) or (n_arms, dim), every number usable."""
-        features = self._learned.features
-        plain = type(y) is np.ndarray and y.dtype == np.float64 and features.missing is None
-        rows = np.array(y if plain else features.numbers(y), order="C", ndmin=2)
-        arguments.check_rows(y, rows.shape, n_arms, features.dim)
+        observer = self._learned.observer
+        plain = type(y) is np.ndarray and y.dtype == np.float64 and observer.missing is None
+        rows = np.array(y if plain else observer.numbers(y), order="C", ndmin=2)
+        arguments.check_rows(y, rows.shape, n_arms, observer.dim)
         if plain and not checks.are_usable(rows):
-            features.numbers(y)  # says which number it is, and where
+            observer.numbers(y)  # says which number it is, and where
         return rows
 
 

@@ -7,7 +7,7 @@ The array `header` is a text, a JSON object of these fields:
     policy               name and settings of the policy
     arms                 the names of the arms, in order; k parameters follow from them
     dim                  the length of an observation
-    features             the options intercept, standardize, missing and clip of the learner
+    observer             the options intercept, standardize, missing and clip of the learner
     zero                 the number that rewards are counted from, or null
     probabilities        whether decisions have a probability
     random               the states of the two random streams, four words each
@@ -98,16 +98,16 @@ class Record(NamedTuple):
 
 def snapshot(parts: Parts) -> Record:
     """Return a bandit's parts as the content of a file, which shares no array with them."""
-    learned, features = parts.learned, parts.learned.features
+    learned, observer = parts.learned, parts.learned.observer
     header = {
         "format": FORMAT,
         "version": VERSION,
         "written_by": {"keyhole": __version__, "build": kernels.BUILD},
         "policy": policy_record(parts.learner.policy),
         "arms": list(learned.arms.names),
-        "dim": features.dim,
-        "features": features.options,
-        "zero": features.zero,
+        "dim": observer.dim,
+        "observer": observer.options,
+        "zero": observer.zero,
         "probabilities": parts.probabilities,
         "random": parts.random.tolist(),
         "lineage": parts.pasts,
@@ -118,13 +118,13 @@ def snapshot(parts: Parts) -> Record:
         "provisional": [one.arm for one in learned.provisional],
     }
     arrays: dict[str, NDArray[Any]] = learned.posterior.state._asdict()
-    if not features.is_plain:
-        arrays |= _prefixed("seen", features.moments)
-        arrays |= _prefixed("snapshot", features.snapshot)
-        arrays |= _prefixed("sample", features.sample)
-        arrays |= _prefixed("reward_sample", features.reward_sample)
-        arrays |= _prefixed("reward_unit", features.reward_unit)
-        arrays |= {} if features.units is None else _prefixed("units", features.units)
+    if not observer.is_plain:
+        arrays |= _prefixed("seen", observer.moments)
+        arrays |= _prefixed("snapshot", observer.snapshot)
+        arrays |= _prefixed("sample", observer.sample)
+        arrays |= _prefixed("reward_sample", observer.reward_sample)
+        arrays |= _prefixed("reward_unit", observer.reward_unit)
+        arrays |= {} if observer.units is None else _prefixed("units", observer.units)
         arrays |= _columns("waiting", learned.waiting, Waiting)
         arrays |= _columns("provisional", learned.provisional, Provisional)
     return Record(header, arrays).copy()
@@ -258,15 +258,15 @@ def parse(record: Record, policy: Policy | None) -> Parts:
     try:
         policy = _policy(header["policy"], policy)
         arms = Arms(_list("arms", header["arms"]), shared=policy.sharing == "shared")
-        features = restoring.features(header, arrays)
+        observer = restoring.observer(header, arrays)
         return Parts(
-            learner=Learner(policy, **features.options),
-            learned=restoring.learned(header, arrays, arms, features, policy.prior_precision),
+            learner=Learner(policy, **observer.options),
+            learned=restoring.learned(header, arrays, arms, observer, policy.prior_precision),
             random=_random(header["random"]),
             probabilities=checks.flag("probabilities", header["probabilities"]),
             pasts=_pasts(header["lineage"]),
             once=Once(restoring.texts("learned_ids", header["learned_ids"])),
-            columns=_column_names(header["columns"], features.dim),
+            columns=_column_names(header["columns"], observer.dim),
         )
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as reason:
         if isinstance(reason, FileError):

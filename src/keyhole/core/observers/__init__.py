@@ -1,7 +1,7 @@
 """Observers: the conversion of observations to the columns of a posterior."""
 
-from keyhole.core.observers.features import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Features, Fill
 from keyhole.core.observers.moments import Moments
+from keyhole.core.observers.observer import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Fill, Observer
 from keyhole.core.observers.units import MIN_SEEN, SAMPLE, Sample, Units
 
 __all__ = [
@@ -12,9 +12,9 @@ __all__ = [
     "REWARDS",
     "SAMPLE",
     "Effects",
-    "Features",
     "Fill",
     "Moments",
+    "Observer",
     "Sample",
     "Units",
 ]

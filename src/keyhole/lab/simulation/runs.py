@@ -156,7 +156,7 @@ class FeaturedRun(Run):
     def _several(self, block: Block, chosen: Ints, now: slice) -> None:
         state, raw = self.state, block.observations[now]
         design = state.see_rounds(raw)
-        rewards = block.rewards[now] - state.features.offset
+        rewards = block.rewards[now] - state.observer.offset
         chooser = self._chooser_of(self.rule)
         kernels.play(
             chooser, Block(design, rewards, block.z[now], block.uniforms[now]), chosen[now]
@@ -164,7 +164,7 @@ class FeaturedRun(Run):
         places, each = chosen[now], np.arange(len(raw))
         rows = places if raw.shape[1] > 1 else np.zeros_like(places)
         given = block.rewards[now][each, places]
-        state.features.see_rewards(given)
+        state.observer.see_rewards(given)
         state.note(places.tolist(), raw[each, rows], design[each, rows], given.tolist())
 
     def _chooser_of(self, rule: Rule) -> kernels.Chooser:

@@ -47,7 +47,7 @@ class Effects(NamedTuple):
     error: Floats
 
 
-class Features:
+class Observer:
     """Conversion of observations to the columns that the posterior learns from.
 
     Units are fixed when enough values were seen, and replaced where later values show that they
@@ -338,7 +338,7 @@ class Features:
 
     # -- converting -------------------------------------------------------------------------------
 
-    def from_units_of(self, other: Features) -> Floats:
+    def from_units_of(self, other: Observer) -> Floats:
         """Return M with design = M other_design, the conversion from the units of another."""
         own, theirs = self.units, other.units
         if own is None or theirs is None:
@@ -352,7 +352,7 @@ class Features:
         result[1:, 0] = np.divide(moved, own.scale, out=np.zeros(self.dim), where=both)
         return result
 
-    def take_units_of(self, other: Features) -> None:
+    def take_units_of(self, other: Observer) -> None:
         """Take units, and the zero of rewards, from another where they are not fixed here."""
         if self.zero is None:
             self.zero = other.zero
@@ -380,13 +380,13 @@ class Features:
         self.renew_predictions()
         self._rows = None  # it keeps count of what was seen
 
-    def merge_rewards(self, other: Features) -> None:
+    def merge_rewards(self, other: Observer) -> None:
         """Add the sample of rewards of another."""
         self.reward_sample.merge(other.reward_sample)
         if not self.reward_unit.known.any():
             self.reward_unit = other.reward_unit
 
-    def with_units(self, units: Units) -> Features:
+    def with_units(self, units: Units) -> Observer:
         """Return a copy in other units."""
         twin = self.copy()
         twin.units = units
@@ -406,9 +406,9 @@ class Features:
             result[0, 1:] = -self.units.middle * steps
         return result
 
-    def copy(self) -> Features:
+    def copy(self) -> Observer:
         """Return an independent copy."""
-        twin = Features(self.dim, **self.options)
+        twin = Observer(self.dim, **self.options)
         twin.moments, twin.sample = self.moments.copy(), self.sample.copy()
         twin.snapshot = self.snapshot.copy()
         twin.units, twin.zero = self.units, self.zero
