@@ -564,7 +564,7 @@ def test_an_executor_that_takes_no_more_work() -> None:
     [
         ({"world": "linear"}, "world"),
         ({"policies": []}, "at least one entry, got none"),
-        ({"policies": ["greedy"]}, "policies"),
+        ({"policies": ["greedy"]}, "learners must be"),
         ({"policies": [kh.Greedy(), kh.Greedy()]}, "the same"),
         ({"policies": {1: kh.Greedy()}}, "name of a learner must be a string, got 1"),
         ({"horizon": 0}, "horizon"),
@@ -597,7 +597,7 @@ def test_an_executor_that_takes_no_more_work() -> None:
         ({"seed": np.random.SeedSequence(10**5000)}, "seed"),
         ({"progress": "yes"}, "progress"),
         ({"progress": np.array([1, 2])}, "progress"),
-        ({"policies": [10**5000]}, "policies"),
+        ({"policies": [10**5000]}, "learners must be"),
         ({"policies": {10**5000: kh.Greedy()}}, "name of a learner must be a string"),
         ({"policies": np.array(["greedy"])}, "learners"),
         ({"checkpoints": [1e30]}, "checkpoints"),

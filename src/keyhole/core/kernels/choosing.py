@@ -314,10 +314,10 @@ class Chooser:
         if self.explorer.learned or self.explorer.radius > 0.0:
             for k in range(self.n_arms):
                 i: cython.Py_ssize_t = self.parameter_of[k]
-                steps: cython.double = (
+                exploration: cython.double = (
                     self.explorer.optimism_of(i) + self.explorer.dispersion_of(i) * z[k]
                 )
-                self.score[k] = self.location[k] + self.scale[k] * max(steps, 0.0)
+                self.score[k] = self.location[k] + self.scale[k] * max(exploration, 0.0)
             return self.argmax_score()
         # Optimism and dispersion are the same for all arms. The bound has the product and the sum
         # of a score, so that rounding cannot put a score above its bound.
