@@ -276,8 +276,8 @@ def test_large_scales_and_drift_are_no_damage(tmp_path: Path) -> None:
         {"learned_ids": [1]},
         {"columns": ["a"]},
         {"columns": "abc"},
-        {"features": {"intercept": 5}},
-        {"features": {"unknown": True}},
+        {"observer": {"intercept": 5}},
+        {"observer": {"unknown": True}},
         {"probabilities": 1},
         {"dim": 0},
         {"dim": 10**300},
@@ -436,7 +436,7 @@ def test_a_bandit_does_not_keep_the_memory_of_its_pickle(bandit: kh.Bandit) -> N
 
 def test_a_dim_beyond_the_file_takes_no_memory(path: Path) -> None:
     """The moments of ten million features would take 800 TB."""
-    header = {"dim": 10**7, "features": {"missing": "predict"}}
+    header = {"dim": 10**7, "observer": {"missing": "predict"}}
     with pytest.raises(kh.FileError, match="smaller than dim=10000000"):
         kh.Bandit.load(edited(path, header))
 

@@ -1,7 +1,7 @@
 """Plain arrays in uncompressed npz files; each array is read once, directly into its memory.
 
-`read_arrays` trusts nothing. Before any memory is allocated, the size that a header declares is
-compared with the size of its data: a file cannot request more memory than its own length.
+`read_arrays` does not trust a file. Before any memory is allocated, the size that a header declares
+is compared with the size of its data: a file cannot request more memory than its own length.
 """
 
 import math
@@ -106,16 +106,14 @@ def read_arrays(source: Source, *, allocate: Allocate = np.empty) -> dict[str, N
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
     """Raise if the table of contents has an entry that `write_arrays` does not write."""
     if len(members) > MAX_MEMBERS:
-        raise ValueError(f"it has {len(members):,} members, at most {MAX_MEMBERS:,} are read")
+        raise ValueError(f"it has {len(members):,} members, more than {MAX_MEMBERS:,}")
     if len({member.filename for member in members}) < len(members):
         raise ValueError("two of its members have the same name")
     for member in members:
         if not member.filename.endswith(".npy"):
-            raise ValueError(f"its member {member.filename!r} is no array")
+            raise ValueError(f"its member {member.filename!r} is not an array")
         if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
-            raise ValueError(
-                f"{member.filename} is compressed or encrypted; only plain ones are read"
-            )
+            raise ValueError(f"{member.filename} must not be compressed or encrypted")
     # Members that overlap could be many times as large as the file.
     if sum(member.file_size for member in members) > size:
         raise ValueError("its members are larger than the file")
@@ -125,7 +123,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, allocate: Allocate
     with archive.open(member) as file:
         dtype, shape, fortran, length = _header(file)
         if dtype.itemsize * math.prod(shape) != member.file_size - length:
-            raise ValueError(f"{member.filename} is not as long as its header says")
+            raise ValueError(f"the length of {member.filename} differs from its header")
         array = allocate(shape[::-1] if fortran else shape, dtype)
         # Reads to the end, where the checksum is compared.
         _fill(file, array)
@@ -139,38 +137,38 @@ def _header(file: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]
     magic = file.read(10)
     magic += file.read(2) if magic[6:7] == b"\x02" else b""
     if not MAGIC.fullmatch(magic):
-        raise ValueError("a member is no npy file of version 1.0 or 2.0")
+        raise ValueError("a member is not an npy file of version 1.0 or 2.0")
     size = int.from_bytes(magic[8:], "little")
     if size > MAX_HEADER:
-        raise ValueError(f"a header of {size:,} bytes is too long")
+        raise ValueError(f"a header has {size:,} bytes, more than {MAX_HEADER:,}")
     found = HEADER.fullmatch(file.read(size).decode("latin1"))
     if found is None:
-        raise ValueError("a header is not that of a plain array")
+        raise ValueError("a header is not one of a plain array")
     kind, fortran, lengths = found.groups()
     try:
         dtype = np.dtype(kind)
     except TypeError:
-        raise ValueError(f"there is no type {kind}") from None
+        raise ValueError(f"a header has the unknown type {kind}") from None
     shape = tuple(int(length) for length in lengths.split(",") if length.strip())
     return dtype, shape, fortran == "True", len(magic) + size
 
 
 def _fill(file: IO[bytes], array: NDArray[Any]) -> None:
     """Read an array in small pieces, so that memory never holds a second copy of it."""
-    room = array.reshape(-1).view(np.uint8).data
-    while room:
-        piece = file.read(min(CHUNK, len(room)))
+    rest = array.reshape(-1).view(np.uint8).data
+    while rest:
+        piece = file.read(min(CHUNK, len(rest)))
         if not piece:
             raise EOFError("it ends too early")
-        room[: len(piece)] = piece
-        room = room[len(piece) :]
+        rest[: len(piece)] = piece
+        rest = rest[len(piece) :]
 
 
 def _check_content(name: str, array: NDArray[Any]) -> None:
     """Raise on bytes that are not a bool or not a character: their meaning is undefined."""
     if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
-        raise ValueError(f"{name} has truth values other than 0 and 1")
+        raise ValueError(f"{name} has bools other than 0 and 1")
     if array.dtype.kind == "U" and array.size:
         letters = array.reshape(-1).view(array.dtype.byteorder.replace("|", "=") + "u4")
         if letters.max() > MAX_LETTER:
-            raise ValueError(f"{name} has letters that there are not")
+            raise ValueError(f"{name} has characters beyond U+10FFFF")

@@ -48,5 +48,7 @@ class ThompsonSampling(Policy):
     @property
     def rule(self) -> Rule:
         if self.v == "oracle":
-            raise InvalidValue("v='oracle' is for simulations: give a number, or 'learned'")
+            raise InvalidValue(
+                "v must be a number or 'learned' outside of a simulation, got 'oracle'"
+            )
         return Rule(learned=True) if self.v == "learned" else Rule(dispersion=self.v)
