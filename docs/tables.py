@@ -21,6 +21,8 @@ from keyhole.lab.studies import STUDIES
 
 # Pages about the modules of `keyhole`.
 PAGES = {"audit": "audit", "datasets": "datasets", "plots": "simulation", "summary": "simulation"}
+# How a default is written in help, where `\[` keeps Rich from reading it as markup.
+DEFAULT = re.compile(r" ?\\?\[default: (.+)\]$")
 PLACE = re.compile(r"^\{\{ (\w+) \}\}$", re.MULTILINE)
 
 
@@ -98,6 +100,57 @@ def statements() -> str:
     )
 
 
+def constants() -> str:
+    """Return every constant of an instance with its meaning."""
+    world = kh.LinearWorld.random(n_arms=2, context_dim=2, dim=2, seed=1)
+    found = kh.theory.instance(world, trials=2_000).named
+    return table(
+        ("constant", "paper", "meaning"),
+        ((f"`{name}`", one.label, one.meaning) for name, one in found.items()),
+    )
+
+
+# The arguments of bounds, by the paper's letters.
+ARGUMENTS = {
+    "t": "round",
+    "n": "pulls of the arm",
+    "horizon": "T, the number of rounds",
+    "n_arms": "N, the number of arms",
+    "dim": "d_y, the length of an observation",
+    "length": "L, the longest observation: `length`",
+    "delta": "probability of failure",
+    "v": "dispersion of samples",
+    "r": "R, the sub-Gaussian constant of a reward given y",
+    "c_eta": "the longest eta",
+    "c_y": "the sub-Gaussian constant of the entries of y",
+    "lambda_m": "the smallest eigenvalue of the sensing noise's covariance",
+    "p": "p_i, the probability that the arm is best",
+    "p_min": "the smallest positive p_i",
+    "kappa": "half of the time the best arm leads by this, normalised",
+    "margin": "C, the margin constant",
+    "largest": "a bound on the length of every observation, where there is one",
+}
+
+
+def arguments() -> str:
+    """Return every argument of a bound with its meaning."""
+    taken: dict[str, list[str]] = {name: [] for name in ARGUMENTS}
+    for name in kh.theory.bounds.__all__:
+        for argument in inspect.signature(getattr(kh.theory.bounds, name)).parameters:
+            taken[argument].append(name)
+    return table(
+        ("argument", "meaning", "taken by"),
+        (
+            (
+                f"`{one}`",
+                ARGUMENTS[one],
+                ", ".join(names) if len(names) < 9 else f"{len(names)} bounds",
+            )
+            for one, names in taken.items()
+        ),
+    )
+
+
 def errors() -> str:
     """Return every exception with what it is besides."""
     kinds = [
@@ -143,16 +196,27 @@ def _commands(command: Any, name: str) -> Iterator[str]:
 
 
 def _option(param: Any) -> tuple[str, str, str]:
-    """Return an option's row."""
+    """Return an option's row; a default may be in its help, since others depend on it."""
     spelled = [param.name] if param.param_type_name == "argument" else param.opts
-    default = (
-        "" if param.default in (None, (), [], False) or callable(param.default) else param.default
-    )
-    shown = ", ".join(f"`{one}`" for one in (*spelled, *param.secondary_opts))
-    return shown, f"`{default}`" if default != "" else "", getattr(param, "help", None) or ""
+    options = ", ".join(f"`{one}`" for one in (*spelled, *param.secondary_opts))
+    about, said = DEFAULT.subn("", getattr(param, "help", None) or "")
+    default = "" if callable(param.default) or not param.default else f"`{param.default}`"
+    if said:
+        default = DEFAULT.findall(param.help)[0]
+    return options, default, about
 
 
 MAKERS = {
     make.__name__: make
-    for make in (names, policies, studies, datasets, statements, errors, commands)
+    for make in (
+        names,
+        policies,
+        studies,
+        datasets,
+        constants,
+        arguments,
+        statements,
+        errors,
+        commands,
+    )
 }
