@@ -27,7 +27,8 @@ GREEK = {
 }
 # The CSS class of each outcome on the page.
 OUTCOMES = {Outcome.HOLDS: "yes", Outcome.FAILS: "no", Outcome.UNDECIDED: "open"}
-PAGE, AUDIT_PAGE, LEFT_OUT = "index.html", "audit.html", ".left-out.json"
+PAGE = "index.html"
+AUDIT_PAGE, LEFT_OUT = "audit.html", ".left-out.json"
 
 
 def write(out: Path, studies: list[Study], left_out: dict[str, str] | None = None) -> Path:
