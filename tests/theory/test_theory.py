@@ -47,6 +47,14 @@ def value(name: str, **changes: Any) -> Any:
     return getattr(bounds, name)(c, **{each: given[each] for each in STATEMENTS[name].takes})
 
 
+def test_every_bound_says_what_it_takes() -> None:
+    for name, one in STATEMENTS.items():
+        shown = getattr(bounds, name).__doc__
+        assert one.bound is getattr(bounds, name)
+        for argument in ("c", *one.takes):
+            assert f"\n{argument} : " in shown, name
+
+
 # -- by hand --------------------------------------------------------------------------------------
 
 

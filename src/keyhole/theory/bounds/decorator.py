@@ -22,6 +22,13 @@ POINT = {
     "p": Range(0.0, high=1.0, many=True),
     "largest": AT_LEAST_0,
 }
+MEANINGS = {
+    "horizon": "T, the number of rounds",
+    "t": "The round",
+    "n": "The number of pulls of the arm",
+    "p": "The probability that the arm is best",
+    "largest": "The length that no observation exceeds",
+}
 
 
 def bound(
@@ -62,12 +69,22 @@ def bound(
             return found
 
         takes = tuple(inspect.signature(formula).parameters)[1:]
+        checked.__doc__ = _documented(formula, takes)
         STATEMENTS[name] = Statement(
             checked, takes, label, meaning, starts, rests_on, gaps, corrected, of_arm
         )
         return checked
 
     return register
+
+
+def _documented(formula: Callable[..., Floats], takes: tuple[str, ...]) -> str:
+    """Return the docstring of a formula with a section of its parameters."""
+    lines = ["Parameters", "----------", "c : Constants", "    The constants of the instance."]
+    for name in takes:
+        kind = "float or array_like" if POINT[name].many else "float"
+        lines += [f"{name} : {kind}", f"    {MEANINGS[name]}."]
+    return "\n".join([inspect.cleandoc(formula.__doc__ or ""), "", *lines])
 
 
 def _checked_point(bound: str, at: dict[str, ArrayLike]) -> dict[str, Floats]:
