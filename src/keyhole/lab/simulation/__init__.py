@@ -2,18 +2,14 @@
 
 from keyhole.lab.simulation.plan import Plan, Playable, WorldRecipe
 from keyhole.lab.simulation.progress import columns
-from keyhole.lab.simulation.replication import checked_rounds
 from keyhole.lab.simulation.results import versions
 from keyhole.lab.simulation.run import SimulationInterrupted, simulate
-from keyhole.lab.simulation.runs import CompiledRun
 
 __all__ = [
-    "CompiledRun",
     "Plan",
     "Playable",
     "SimulationInterrupted",
     "WorldRecipe",
-    "checked_rounds",
     "columns",
     "simulate",
     "versions",

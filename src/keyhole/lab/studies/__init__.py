@@ -1,5 +1,6 @@
 """The paper's experiments, and four of our own, as data."""
 
+from keyhole.lab.evidence import Outcome, Verdict
 from keyhole.lab.studies.arms import FIG3, SHARED
 from keyhole.lab.studies.dimensions import FIG1, FIG2
 from keyhole.lab.studies.missing import MISSING
@@ -9,7 +10,7 @@ from keyhole.lab.studies.report import write as write_report
 from keyhole.lab.studies.report import write_audit
 from keyhole.lab.studies.running import Job, run
 from keyhole.lab.studies.scaling import SCALING
-from keyhole.lab.studies.study import Cell, Choice, Outcome, Settings, Study, Table, Verdict
+from keyhole.lab.studies.study import Cell, Choice, Settings, Study, Table
 from keyhole.lab.studies.variants import VARIANTS
 
 STUDIES: dict[str, Study] = {

@@ -13,8 +13,9 @@ from markupsafe import Markup, escape
 
 from keyhole.files import replacing
 from keyhole.lab.audit import Finding, Scope
+from keyhole.lab.evidence import Outcome
 from keyhole.lab.studies.running import manifest
-from keyhole.lab.studies.study import Outcome, Study
+from keyhole.lab.studies.study import Study
 
 GREEK = {
     "lambda": "λ",

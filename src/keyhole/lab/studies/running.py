@@ -24,8 +24,9 @@ from matplotlib.figure import Figure
 
 from keyhole.errors import FileError
 from keyhole.files import replacing
+from keyhole.lab.evidence import Verdict
 from keyhole.lab.simulation import Plan, simulate, versions
-from keyhole.lab.studies.study import Cell, Settings, Study, Verdict
+from keyhole.lab.studies.study import Cell, Settings, Study
 from keyhole.lab.summary import summarize
 
 FILES = ("data.nc", "data.csv", "figure.png", "figure.svg", "figure.pdf")
