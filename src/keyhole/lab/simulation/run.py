@@ -19,7 +19,7 @@ from keyhole.lab.simulation.interrupts import Interrupts
 from keyhole.lab.simulation.plan import Learners, Plan, WorldRecipe
 from keyhole.lab.simulation.progress import bar
 from keyhole.lab.simulation.replication import Outcome, Tick, Workspace, replicate
-from keyhole.lab.simulation.results import as_dataset, versions
+from keyhole.lab.simulation.results import as_dataset
 from keyhole.lab.simulation.store import Store
 from keyhole.lab.worlds import World
 
@@ -80,7 +80,8 @@ def simulate(
     workers : int, optional
         The number of those threads, by default one for each core.
     resume : str or os.PathLike, optional
-        A folder that keeps finished replications, from which the same call goes on.
+        A folder that keeps finished replications, from which the same call goes on, with the same
+        sources of Keyhole.
     progress : bool or callable, optional
         Show a bar (by default if there is a terminal), or a function that is called with the
         number of rounds that were just done.
@@ -123,7 +124,7 @@ def simulate(
         )
     if resume is not None and seed is None:
         raise InvalidValue("give a seed to resume: without one, no two simulations are the same")
-    store = None if resume is None else Store(resume, plan, versions()["keyhole"])
+    store = None if resume is None else Store(resume, plan)
     outcomes = {} if store is None else store.finished(replications)
     missing = [number for number in range(replications) if number not in outcomes]
 
