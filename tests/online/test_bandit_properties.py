@@ -67,7 +67,7 @@ def test_a_file_at_any_point_of_a_run_resumes_to_the_bit(
 ) -> None:
     """Before and after units, zeros and early predictions are fixed, and with a reward due."""
     path = tmp_path_factory.mktemp("any") / "bandit.npz"
-    ys = observed(before + 20, learner, seed)
+    ys = observed(before + 170, learner, seed)  # so that units are looked at again on the way
     bandit = kh.Bandit(learner, arms=ARMS, dim=DIM, seed=seed, probabilities=probabilities)
     play(bandit, ys[:before], 0)
     due = bandit.choose(ys[before])
