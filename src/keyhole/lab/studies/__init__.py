@@ -8,7 +8,7 @@ from keyhole.lab.studies.patients import FIG4, FIG5, FIG6
 from keyhole.lab.studies.report import PAGE as REPORT_PAGE
 from keyhole.lab.studies.report import write as write_report
 from keyhole.lab.studies.report import write_audit
-from keyhole.lab.studies.running import Job, run
+from keyhole.lab.studies.running import Job, outdated, run
 from keyhole.lab.studies.scaling import SCALING
 from keyhole.lab.studies.study import Cell, Choice, Settings, Study, Table
 from keyhole.lab.studies.variants import VARIANTS
@@ -29,6 +29,7 @@ __all__ = [
     "Study",
     "Table",
     "Verdict",
+    "outdated",
     "run",
     "write_audit",
     "write_report",
