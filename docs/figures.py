@@ -460,7 +460,7 @@ def lighter(svg: str) -> str:
 
 
 def prices() -> None:
-    """What learning costs, and what not seeing costs."""
+    """Draw what learning costs, and what not seeing costs."""
     world = kh.LinearWorld.random(n_arms=5, context_dim=20, dim=10, seed=1)
     runs = kh.simulate(
         world,
@@ -478,7 +478,7 @@ def prices() -> None:
 
 
 def studies() -> None:
-    """A figure of the paper, and one of our own."""
+    """Draw a figure of the paper, and one of our own."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("fig3", "missing"):
             settings = Settings()
