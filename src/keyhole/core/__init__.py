@@ -22,6 +22,8 @@ from keyhole.core.learners import (
 from keyhole.core.observers import (
     SAMPLE,
     Effects,
+    Encoder,
+    Features,
     Fill,
     Moments,
     Observer,
@@ -63,7 +65,9 @@ __all__ = [
     "Chosen",
     "Draws",
     "Effects",
+    "Encoder",
     "EpsilonGreedy",
+    "Features",
     "Fill",
     "Floats",
     "Greedy",

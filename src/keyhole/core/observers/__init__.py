@@ -1,5 +1,7 @@
 """Observers: the conversion of observations to the columns of a posterior."""
 
+from keyhole.core.observers.encoder import Encoder
+from keyhole.core.observers.features import Features
 from keyhole.core.observers.moments import Moments
 from keyhole.core.observers.observer import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Fill, Observer
 from keyhole.core.observers.units import MIN_SEEN, SAMPLE, Sample, Units
@@ -12,6 +14,8 @@ __all__ = [
     "REWARDS",
     "SAMPLE",
     "Effects",
+    "Encoder",
+    "Features",
     "Fill",
     "Moments",
     "Observer",
