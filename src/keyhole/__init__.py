@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         Chosen,
         Draws,
         EpsilonGreedy,
+        Features,
         Greedy,
         GreedyFirst,
         Learner,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
         Rounds,
         World,
     )
-    from keyhole.online import Bandit, Decision, Decisions, Effects
+    from keyhole.online import Bandit, Decision, Decisions, Effects, Explanation
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,8 @@ __all__ = [
     "Draws",
     "Effects",
     "EpsilonGreedy",
+    "Explanation",
+    "Features",
     "FileError",
     "Greedy",
     "GreedyFirst",
@@ -101,8 +104,8 @@ __all__ = [
 # before NumPy is loaded, and deciding online needs nothing of the extra "lab".
 _HOMES = {
     "keyhole.core": (
-        *("OFUL", "AnyLearner", "Chosen", "Draws", "EpsilonGreedy", "Greedy", "GreedyFirst"),
-        *("Learner", "LinUCB", "Policy", "Posterior"),
+        *("OFUL", "AnyLearner", "Chosen", "Draws", "EpsilonGreedy", "Features", "Greedy"),
+        *("GreedyFirst", "Learner", "LinUCB", "Policy", "Posterior"),
         *("Rule", "Streams", "ThompsonSampling", "Uniform", "choice_probabilities"),
     ),
     "keyhole.errors": (
@@ -115,7 +118,7 @@ _HOMES = {
         *("DatasetWorld", "LinearWorld", "MissingWorld", "RandomDatasetWorld"),
         *("RandomLinearWorld", "RandomMissingWorld", "Rounds", "World"),
     ),
-    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects"),
+    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects", "Explanation"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 # Modules that are public as a whole.

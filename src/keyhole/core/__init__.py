@@ -18,6 +18,7 @@ from keyhole.core.learners import (
     Waiting,
     arm_name,
     checked_choice,
+    widened,
 )
 from keyhole.core.observers import (
     SAMPLE,
@@ -25,8 +26,10 @@ from keyhole.core.observers import (
     Encoder,
     Features,
     Fill,
+    Layout,
     Moments,
     Observer,
+    Recipe,
     Sample,
     Units,
 )
@@ -73,6 +76,7 @@ __all__ = [
     "Greedy",
     "GreedyFirst",
     "Ints",
+    "Layout",
     "Learner",
     "LearnerState",
     "LinUCB",
@@ -82,6 +86,7 @@ __all__ = [
     "Policy",
     "Posterior",
     "Provisional",
+    "Recipe",
     "Rule",
     "Sample",
     "Seed",
@@ -100,4 +105,5 @@ __all__ = [
     "expected_largest",
     "seed_sequence",
     "streams",
+    "widened",
 ]

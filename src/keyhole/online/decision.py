@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +50,8 @@ class Decision(Choice):
         refuses to learn two rewards for the same.
     predicted : sequence of int, optional
         The entries of the observation that were missing, and predicted from the others.
+    levels : sequence of (str, str), optional
+        The levels of growing categories, (field, level), that the observation has columns for.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Decision(Choice):
         score: float | None = None,
         id: str | None = None,  # noqa: A002 - the field's word
         predicted: ArrayLike = (),
+        levels: Sequence[tuple[str, str]] | None = None,
     ) -> None:
         seen = checks.with_missing("observation", observation)
         if seen.ndim != 1:
@@ -91,6 +94,7 @@ class Decision(Choice):
         self._id, self._probability = id, probability
         self._has_missing = bool(np.isnan(seen).any())
         self._predicted = _places(predicted, seen.size)
+        self._grown = None if levels is None else _levels(levels)
 
     @classmethod
     def made(
@@ -208,19 +212,24 @@ class Decision(Choice):
         seen, predicted = (
             (self._observation, self._predicted) if observation is None else (observation, ())
         )
-        other = Decision(arm=arm, observation=seen, id=self.id, predicted=predicted)
+        other = Decision(
+            arm=arm, observation=seen, id=self.id, predicted=predicted, levels=self._grown
+        )
         other._learned_by = self._learned_by
         other._is_for_all = self._is_for_all and observation is None
         return other
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists; `predicted` is there if there are any."""
+        """Return plain numbers, strings and lists; `predicted` and `levels` only if needed."""
         record = self._but_probability()
         ordered = {
             name: self.probability if name == "probability" else record[name]
             for name in ("id", "arm", "probability", "score", "observation")
         }
-        return {**ordered, "predicted": record["predicted"]} if self._predicted else ordered
+        rest = {"predicted": record["predicted"]} if self._predicted else {}
+        if self._grown is not None:
+            rest["levels"] = record["levels"]
+        return {**ordered, **rest}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Decision:
@@ -232,7 +241,7 @@ class Decision(Choice):
                 f"a decision's record has at least the keys 'arm' and 'observation', "
                 f"got {sorted(map(str, record))}"
             )
-        known = ("arm", "observation", "probability", "score", "id", "predicted")
+        known = ("arm", "observation", "probability", "score", "id", "predicted", "levels")
         return cls(**{name: record[name] for name in known if name in record})
 
     def __eq__(self, other: object) -> bool:
@@ -254,6 +263,7 @@ class Decision(Choice):
             "score": self.score,
             "observation": [None if x != x else x for x in self._observation.tolist()],
             "predicted": list(self._predicted),
+            "levels": None if self._grown is None else [list(pair) for pair in self._grown],
         }
 
     __hash__ = None  # type: ignore[assignment]
@@ -277,6 +287,15 @@ class Decision(Choice):
             left_out.add("probability")
         fields = ", ".join(f"{k}={record[k]!r}" for k in shown_fields if k not in left_out)
         return f"Decision({fields})"
+
+
+def _levels(given: Any) -> tuple[tuple[str, str], ...]:
+    pairs = tuple(tuple(pair) for pair in given) if checks.is_listing(given) else None
+    if pairs is None or not all(
+        len(pair) == 2 and all(isinstance(text, str) for text in pair) for pair in pairs
+    ):
+        raise InvalidValue(f"levels must be pairs of a field and a level, got {shown(given)}")
+    return pairs
 
 
 def _places(predicted: ArrayLike, size: int) -> tuple[int, ...]:

@@ -7,6 +7,9 @@ The array `header` is a text, a JSON object of these fields:
     policy               name and settings of the policy
     arms                 the names of the arms, in order; k parameters follow from them
     dim                  the length of an observation
+    features             the recipe of named fields, or null; "own" for one that no file can hold
+    levels               the levels of growing categories that have columns, [field, level] each
+    arm_records          the records of arms that are always the same
     observer             the options intercept, standardize, missing and clip of the learner
     zero                 the number that rewards are counted from, or null
     probabilities        whether decisions have a probability
@@ -51,12 +54,17 @@ from numpy.typing import NDArray
 from keyhole import __version__, checks
 from keyhole.core import (
     POLICIES,
+    Arm,
     Arms,
+    Encoder,
+    Features,
     Learner,
     LearnerState,
     Policy,
     Provisional,
+    Recipe,
     Waiting,
+    arm_name,
     kernels,
 )
 from keyhole.core.kernels import Bits
@@ -68,6 +76,8 @@ from keyhole.online.once import Once
 
 FORMAT = "keyhole.bandit"
 VERSION = 1
+# In place of features that no file can hold.
+OWN = "own"
 
 
 class Parts(NamedTuple):
@@ -106,6 +116,9 @@ def snapshot(parts: Parts) -> Record:
         "policy": policy_record(parts.learner.policy),
         "arms": list(learned.arms.names),
         "dim": observer.dim,
+        "features": _recipe_record(parts.learner.features),
+        "levels": [list(pair) for pair in learned.grown or ()],
+        "arm_records": [[name, one] for name, one in learned.arm_records.items()],
         "observer": observer.options,
         "zero": observer.zero,
         "probabilities": parts.probabilities,
@@ -188,7 +201,9 @@ def _copied(array: NDArray[Any]) -> NDArray[Any]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def load(source: Source, policy: Policy | None) -> tuple[Parts, str]:
+def load(
+    source: Source, policy: Policy | None, features: Recipe | None = None
+) -> tuple[Parts, str]:
     """Return the parts of a saved bandit, and the build of the kernels that wrote it.
 
     Each array is read into the memory in which the bandit keeps it.
@@ -199,10 +214,12 @@ def load(source: Source, policy: Policy | None) -> tuple[Parts, str]:
         Where from.
     policy : Policy or None
         One of the user's own class, which a file cannot bring back.
+    features : Recipe, optional
+        The same for features around a transformer.
     """
     record = read(source)
     try:
-        return parse(record, policy), record.header["written_by"]["build"]
+        return parse(record, policy, features), record.header["written_by"]["build"]
     except FileError as reason:
         raise FileError(f"{given_name(source)} cannot be loaded: {reason}") from None
 
@@ -239,7 +256,7 @@ def _header(name: str, text: NDArray[Any] | None) -> dict[str, Any]:
     return header
 
 
-def parse(record: Record, policy: Policy | None) -> Parts:
+def parse(record: Record, policy: Policy | None, features: Recipe | None = None) -> Parts:
     """Return the parts of a bandit, which keep the arrays of the record.
 
     Parameters
@@ -248,6 +265,8 @@ def parse(record: Record, policy: Policy | None) -> Parts:
         What `snapshot` or `read` gave.
     policy : Policy or None
         One of the user's own class, which a file cannot bring back.
+    features : Recipe, optional
+        The same for features around a transformer.
 
     Raises
     ------
@@ -257,11 +276,19 @@ def parse(record: Record, policy: Policy | None) -> Parts:
     header, arrays = record
     try:
         policy = _policy(header["policy"], policy)
-        arms = Arms(_list("arms", header["arms"]), shared=policy.sharing == "shared")
-        observer = restoring.observer(header, arrays)
+        recipe = _recipe(header["features"], features)
+        encoder = None if recipe is None else _encoder(recipe, header["levels"])
+        shared = policy.sharing == "shared"
+        is_open = shared and getattr(recipe, "arms", None) is not None
+        arms = Arms(_list("arms", header["arms"]), shared=shared, is_open=is_open)
+        observer = restoring.observer(header, arrays, encoder)
+        learned = restoring.learned(
+            header, arrays, arms, observer, encoder, prior=policy.prior_precision
+        )
+        learned.arm_records = _arm_records(header["arm_records"], encoder)
         return Parts(
-            learner=Learner(policy, **observer.options),
-            learned=restoring.learned(header, arrays, arms, observer, policy.prior_precision),
+            learner=Learner(policy, recipe, **observer.options),
+            learned=learned,
             random=_random(header["random"]),
             probabilities=checks.flag("probabilities", header["probabilities"]),
             pasts=_pasts(header["lineage"]),
@@ -286,6 +313,38 @@ def _policy(record: Mapping[str, Any], given: Policy | None) -> Policy:
             f"give it to load(path, policy=...), with the settings {record['settings']}"
         )
     return ours[record["name"]](**record["settings"])
+
+
+def _recipe_record(recipe: Recipe | None) -> Any:
+    if recipe is None:
+        return None
+    return recipe.to_dict() if isinstance(recipe, Features) else OWN
+
+
+def _recipe(record: Any, given: Recipe | None) -> Recipe | None:
+    if record == OWN:
+        if given is None:
+            raise FileError(
+                "the bandit's features are around a transformer, which no file can hold: give "
+                "them to load(path, features=...)"
+            )
+        return given
+    recipe = None if record is None else Features.from_dict(record)
+    if given is not None and given != recipe:
+        raise FileError(f"the bandit was saved with the features {recipe}, not with {given}")
+    return recipe
+
+
+def _encoder(recipe: Recipe, levels: Any) -> Any:
+    grown = tuple((str(field), str(level)) for field, level in _list("levels", levels))
+    return Encoder(recipe, grown) if isinstance(recipe, Features) else recipe.start()
+
+
+def _arm_records(given: Any, encoder: Any) -> dict[Arm, dict[str, Any]]:
+    records = {arm_name(name): dict(one) for name, one in _list("arm_records", given)}
+    if records and encoder.encode({}, list(records.values()))[1] is not encoder:
+        raise FileError("the saved records of arms have levels that are not among the saved ones")
+    return records
 
 
 def _random(words: Any) -> Bits:

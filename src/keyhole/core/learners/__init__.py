@@ -4,7 +4,7 @@ from keyhole.core.learners.arms import MOST_ARMS, Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.learner import Learner
 from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
-from keyhole.core.learners.state import LearnerState, Provisional, Waiting
+from keyhole.core.learners.state import LearnerState, Provisional, Waiting, widened
 
 __all__ = [
     "MOST_ARMS",
@@ -19,4 +19,5 @@ __all__ = [
     "Waiting",
     "arm_name",
     "checked_choice",
+    "widened",
 ]

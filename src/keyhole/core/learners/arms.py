@@ -18,16 +18,33 @@ MOST_ARMS = 10_000_000
 
 
 class Arms:
-    """An ordered set of names; `parameter_of[k]` is the parameter of arm k, its own or shared."""
+    """An ordered set of names; `parameter_of[k]` is the parameter of arm k, its own or shared.
+
+    Parameters
+    ----------
+    names : iterable of str or int
+        The names.
+    shared : bool
+        Whether all arms have one parameter.
+    parameter_of : sequence of int, optional
+        The parameter of each arm; by default 0, 1, ..., or 0 if it is shared.
+    is_open : bool, default False
+        Whether names that are not known may come, since the one parameter says all of an arm.
+    """
 
     def __init__(
-        self, names: Iterable[object], *, shared: bool, parameter_of: Sequence[int] | None = None
+        self,
+        names: Iterable[object],
+        *,
+        shared: bool,
+        parameter_of: Sequence[int] | None = None,
+        is_open: bool = False,
     ) -> None:
         if isinstance(names, str | bytes) or not checks.is_listing(names):
             raise InvalidValue(f"arms must be a list of names, got {shown(names)}")
         self.names = tuple(arm_name(name) for name in names)
-        self.shared = shared
-        if not self.names:
+        self.shared, self.is_open = shared, is_open
+        if not self.names and not is_open:
             raise InvalidValue("at least one arm is needed, got none")
         if len(set(self.names)) < len(self.names):
             twice = Counter(self.names).most_common(1)[0][0]
@@ -53,6 +70,8 @@ class Arms:
         try:
             return self.parameters[name]
         except (KeyError, TypeError):
+            if self.is_open:
+                return 0
             known = ", ".join(map(repr, self.names[:10])) + (
                 ", ..." if len(self.names) > 10 else ""
             )
@@ -62,15 +81,18 @@ class Arms:
         """Return some of these arms, in the order given, with their parameters."""
         wanted = Arms(names, shared=self.shared).names
         return Arms(
-            wanted, shared=self.shared, parameter_of=[self.parameter(name) for name in wanted]
+            wanted,
+            shared=self.shared,
+            parameter_of=[self.parameter(name) for name in wanted],
+            is_open=self.is_open,
         )
 
     def plus(self, names: Iterable[object]) -> Arms:
         """Return these arms and then others."""
-        more = Arms(names, shared=self.shared).names
+        more = Arms(names, shared=self.shared, is_open=self.is_open).names
         if taken := [name for name in more if name in self]:
             raise InvalidValue(f"arm {taken[0]!r} is there already")
-        return Arms(self.names + more, shared=self.shared)
+        return Arms(self.names + more, shared=self.shared, is_open=self.is_open)
 
 
 def arm_name(name: object) -> Arm:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from keyhole.core import kernels
-from keyhole.core.kernels import Floats, Rule
+from keyhole.core.kernels import Floats, Ints, Rule
 from keyhole.core.learners.arms import Arm, Arms
 from keyhole.core.observers import (
     MIN_SEEN,
     PREDICTED,
     REWARDS,
     Effects,
+    Encoder,
+    Layout,
     Moments,
     Observer,
 )
@@ -65,10 +67,21 @@ class LearnerState:
         What is done to observations.
     posterior : Posterior
         What was learned of the arms' parameters.
+    encoder : Encoder, optional
+        How records become observations.
     """
 
-    def __init__(self, arms: Arms, observer: Observer, posterior: Posterior) -> None:
+    def __init__(
+        self,
+        arms: Arms,
+        observer: Observer,
+        posterior: Posterior,
+        encoder: Encoder | None = None,
+    ) -> None:
         self.arms = arms
+        self.encoder = encoder
+        # The records of arms that are always the same.
+        self.arm_records: dict[Arm, dict[str, Any]] = {}
         self.observer = observer
         self.waiting: list[Waiting] = []
         self.provisional: list[Provisional] = []
@@ -102,16 +115,71 @@ class LearnerState:
     @property
     def effects(self) -> dict[Arm, Effects]:
         """What each arm's reward is made of, in the features' own units."""
-        steps = self.observer.steps()
-        estimate, error = self.posterior.least_squares(steps)
-        error[:, ~(steps.any(axis=1) & self.observer.is_ready)] = np.inf
+        steps, kept = self.observer.steps(), self.observer.effect_rows()
+        estimate, error = self.posterior.least_squares(steps[kept])
+        error[:, ~(steps[kept].any(axis=1) & self.observer.is_ready)] = np.inf
         if self.observer.intercept:
             estimate[:, 0] += self.observer.offset
+        names = self.observer.layout.design_names(intercept=self.observer.intercept)
+        names = tuple(names[k] for k in kept.tolist())
         parameter_of = self.arms.parameter_of.tolist()
         return {
-            arm: Effects(estimate[i].copy(), error[i].copy())
+            arm: Effects(estimate[i].copy(), error[i].copy(), names)
             for arm, i in zip(self.arms.names, parameter_of, strict=True)
         }
+
+    # -- records ----------------------------------------------------------------------------------
+
+    def numbers(self, observation: Any) -> Floats:
+        """Return an observation as usable numbers, NaN where one is missing and may be.
+
+        A record becomes a row of numbers, if there are features; the levels that it brings in are
+        known from then on.
+        """
+        if self.encoder is None or isinstance(observation, np.ndarray):
+            return self.observer.numbers(observation)
+        rows, encoder = self.encoder.encode(observation)
+        self.know(encoder)
+        return self.observer.numbers(rows)
+
+    @property
+    def grown(self) -> tuple[tuple[str, str], ...] | None:
+        """The levels of growing categories that have columns; None if no category can grow."""
+        return None if self.encoder is None or not self.encoder.can_grow else self.encoder.grown
+
+    def know(self, encoder: Encoder) -> None:
+        """Add the columns of levels that were not seen before; nothing that was learned changes."""
+        if encoder is self.encoder:
+            return
+        wider = self.in_columns_of(encoder)
+        self.waiting, self.provisional = wider.waiting, wider.provisional
+        self.posterior, self.observer, self.encoder = wider.posterior, wider.observer, encoder
+
+    def in_columns_of(self, encoder: Encoder) -> LearnerState:
+        """Return the same knowledge in the columns of a wider encoder.
+
+        A new level was 0 wherever its category was seen, and missing where that was: sums are
+        those of a learner that had its column from the beginning.
+        """
+        if self.encoder is None or encoder.names == self.encoder.names:
+            return self
+        old, new = self.observer.layout, Layout.of(encoder)
+        places, siblings = old.places_in(new), old.siblings_of(new)
+        design_places = old.design_places_in(new, intercept=self.observer.intercept)
+        observer, posterior = self.observer.in_layout(new), self.posterior.copy()
+        posterior.spread(observer.n_columns, design_places)
+        wider = LearnerState(self.arms, observer, posterior, encoder)
+        wider.n_dropped, wider.arm_records = self.n_dropped, self.arm_records
+        wider.waiting = [
+            one._replace(observation=widened(one.observation, places, siblings))
+            for one in self.waiting
+        ]
+        for one in self.provisional:
+            design = np.zeros(observer.n_columns)
+            design[design_places] = one.design
+            seen = widened(one.observation, places, siblings)
+            wider.provisional.append(one._replace(observation=seen, design=design))
+        return wider
 
     # -- choosing ---------------------------------------------------------------------------------
 
@@ -288,7 +356,9 @@ class LearnerState:
     def remove_arms(self, names: Iterable[Arm]) -> None:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
         gone = self.arms.among(names)
-        fewer = Arms((arm for arm in self.arms.names if arm not in gone), shared=self.arms.shared)
+        left = [arm for arm in self.arms.names if arm not in gone]
+        fewer = Arms(left, shared=self.arms.shared, is_open=self.arms.is_open)
+        self.arm_records = {name: one for name, one in self.arm_records.items() if name in left}
         waiting, provisional = _of(fewer, self.waiting), _of(fewer, self.provisional)
         self.posterior, self.arms, self.waiting, self.provisional = (
             self._aligned(fewer),
@@ -304,6 +374,13 @@ class LearnerState:
 
         An arm of the base that one of the two has removed since stays removed.
         """
+        if self.encoder is not None and other.encoder is not None:
+            encoder = self.encoder.merged(other.encoder)
+            if (self.encoder.names, other.encoder.names) != (encoder.names, encoder.names):
+                return self.in_columns_of(encoder).merged(
+                    other.in_columns_of(encoder),
+                    None if base is None else base.in_columns_of(encoder),
+                )
         arms = self._merged_arms(other, base)
         observer = self.observer.copy()
         observer.take_units_of(other.observer)
@@ -320,19 +397,21 @@ class LearnerState:
                 base=None if base is None else base._converted(observer, arms),
                 is_sure=True,  # their lineage tells: early predictions may have been made again
             )
-            result = LearnerState(arms, observer, posterior)
+            result = LearnerState(arms, observer, posterior, self.encoder)
             # Those of the other one stay as they were predicted there.
             change = observer.from_units_of(self.observer)
             result.provisional = [
                 one._replace(design=change @ one.design) for one in _of(arms, self.provisional)
             ]
         else:
-            result = LearnerState(arms, observer, self._aligned(arms))
+            result = LearnerState(arms, observer, self._aligned(arms), self.encoder)
             mine = {one.key for one in self.waiting}
             theirs = [one for one in other.waiting if one.key not in mine]
             gone = set() if base is None else {one.key for one in base.waiting} - mine
             theirs = [one for one in theirs if one.key not in gone]
             result.waiting = _of(arms, self.waiting + theirs)
+        both = {**other.arm_records, **self.arm_records}
+        result.arm_records = {name: one for name, one in both.items() if name in arms}
         result.observer.see(np.empty((0, observer.dim)))  # which fixes units that are due
         result._do_what_is_due(self.observer.next_look)
         return result
@@ -342,7 +421,7 @@ class LearnerState:
         gone = {arm for arm in old if arm not in self.arms or arm not in other.arms}
         mine = [arm for arm in self.arms.names if arm not in gone]
         new = [arm for arm in other.arms.names if arm not in self.arms and arm not in gone]
-        if not mine + new:
+        if not mine + new and not self.arms.is_open:
             raise InvalidValue(
                 "every arm was removed from one of these bandits: none would be left"
             )
@@ -354,7 +433,7 @@ class LearnerState:
                         f"arm {arm!r} was removed and added again in one of these bandits since "
                         "their base: remove it from that one before they are merged"
                     )
-        return Arms(mine + new, shared=self.arms.shared)
+        return Arms(mine + new, shared=self.arms.shared, is_open=self.arms.is_open)
 
     def _converted(self, observer: Observer, arms: Arms) -> Posterior:
         """Return a copy of all that was learned, in the units of `observer` and for these arms."""
@@ -377,9 +456,31 @@ class LearnerState:
         return posterior
 
 
+def widened(observation: Floats, places: Ints, siblings: Ints) -> Floats:
+    """Return an observation in wider columns: 0 where a category was seen, missing elsewhere.
+
+    Parameters
+    ----------
+    observation : ndarray of shape (d,)
+        The observation.
+    places : ndarray of int of shape (d,)
+        The new place of each column.
+    siblings : ndarray of int of shape (new d,)
+        For each new place, a column of the same category; -1 if no level of it was known.
+    """
+    result = np.full(len(siblings), np.nan)
+    known = siblings >= 0
+    result[known] = np.where(np.isnan(observation[siblings[known]]), np.nan, 0.0)
+    result[places] = observation
+    return result
+
+
 def _of(arms: Arms, rewards: list[Kept]) -> list[Kept]:
     """Return the rewards of these arms; where arms share a parameter, all of them."""
     if arms.shared:
+        # An open set of arms takes any name.
+        if arms.is_open:
+            return rewards
         first = arms.names[0]
         return [one if one.arm in arms else one._replace(arm=first) for one in rewards]
     return [one for one in rewards if one.arm in arms]

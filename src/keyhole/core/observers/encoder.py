@@ -80,6 +80,8 @@ class Encoder:
         Columns of booleans and categories, whose unit is 1 and whose middle is 0.
     group : ndarray of int, shape (dim,)
         Columns of one category have one number; every other column has its own.
+    column_fields : tuple of str
+        The field that each column is of.
     crosses : ndarray of int, shape (n, 2)
         Crossed columns, as the indices of the two columns that are multiplied. Those of a later
         encoder come after those of an earlier one.
@@ -106,6 +108,7 @@ class Encoder:
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     is_indicator: NDArray[np.bool_] = field(init=False, repr=False, compare=False)
     group: Ints = field(init=False, repr=False, compare=False)
+    column_fields: tuple[str, ...] = field(init=False, repr=False, compare=False)
     crosses: Ints = field(init=False, repr=False, compare=False)
     cross_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     columns: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
@@ -129,6 +132,7 @@ class Encoder:
             "names": tuple(layout.names),
             "is_indicator": _frozen(np.array(layout.is_indicator, dtype=bool)),
             "group": _frozen(np.array(layout.group, dtype=np.int64)),
+            "column_fields": tuple(layout.fields),
             "crosses": _frozen(np.array(layout.crosses, dtype=np.int64).reshape(-1, 2)),
             "cross_names": tuple(f"{layout.names[i]}:{layout.names[j]}" for i, j in layout.crosses),
             "columns": MappingProxyType({k: tuple(v) for k, v in layout.columns.items()}),
@@ -147,6 +151,16 @@ class Encoder:
     def dim(self) -> int:
         """Number of columns, without those that are crossed."""
         return len(self.names)
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether a category may get more levels."""
+        return bool(self.levels)
+
+    def merged(self, other: Encoder) -> Encoder:
+        """Return an encoder that also has the levels that another one has seen."""
+        new = [pair for pair in other.grown if pair not in set(self.grown)]
+        return Encoder(self.features, (*self.grown, *new)) if new else self
 
     def reference(self, field: str) -> str | None:
         """Return the first level of a category, which effects of its other levels are against.
@@ -286,6 +300,7 @@ class _Layout:
         self.names: list[str] = []
         self.is_indicator: list[bool] = []
         self.group: list[int] = []
+        self.fields: list[str] = []
         self.columns: dict[str, list[int]] = {}  # of each field
         self.crosses: list[tuple[int, int]] = []
         self.pairs: Sequence[tuple[str, str]] = ()
@@ -347,6 +362,7 @@ class _Layout:
         self.n_groups += not before
         before.append(column)
         self.names.append(field + suffix)
+        self.fields.append(field)
         self.is_indicator.append(is_indicator)
         return column
 
