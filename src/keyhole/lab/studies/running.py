@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from keyhole.errors import FileError
 from keyhole.files import replacing
-from keyhole.lab.simulation import Plan, simulate, versions
+from keyhole.lab.simulation import versions
 from keyhole.lab.studies.study import Cell, Settings, Study, Verdict
 from keyhole.lab.summary import summarize
 
@@ -231,8 +231,7 @@ def manifest(folder: Path) -> dict[str, Any] | None:
 
 def cell_key(cell: Cell) -> str:
     """Return a digest that identifies a cell's replications, for any number of them."""
-    plan = Plan.of(cell.world, cell.policies, cell.horizon, cell.seed, cell.checkpoints)
-    return _digest([plan.described, versions()["keyhole"]])
+    return _digest([cell.identity(), versions()["keyhole"]])
 
 
 def _simulated(
@@ -245,18 +244,7 @@ def _simulated(
     kept = out / "cells" / cell_key(cell)
 
     def once() -> xr.Dataset:
-        return simulate(
-            cell.world,
-            cell.policies,
-            horizon=cell.horizon,
-            replications=cell.replications,
-            seed=cell.seed,
-            checkpoints=cell.checkpoints,
-            executor=executor,
-            workers=workers,
-            resume=kept,
-            progress=progress,
-        )
+        return cell.results(kept, executor=executor, workers=workers, progress=progress)
 
     try:
         return once()
