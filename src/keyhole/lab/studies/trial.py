@@ -244,6 +244,8 @@ TRIAL = Study(
     notes="Intervals are over patients: they say what as many other patients of the same kind "
     "would leave open. A replayed learner has about 535 patients to learn from, so that much of "
     "its value is the price of learning. It was not run in the trial, and CD4 at 20 weeks is not "
-    "survival. The error of measuring CD4 is not modelled.",
+    "survival. The error of measuring CD4 is not modelled. Which arms the claims name as the best "
+    "and the worst was chosen after the arms' means in this table were seen: those two claims "
+    "describe this trial, and are not tests of a hypothesis that came before it.",
     worst=False,
 )

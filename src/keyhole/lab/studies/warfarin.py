@@ -225,8 +225,8 @@ DATA_NOTES = (
 WARFARIN = Study(
     name="warfarin",
     title="Doses from incomplete records",
-    claim="Where clinics record different things, predicting what they left out beats learning "
-    "from complete records only, and beats the usual dose for all.",
+    claim="Where clinics record different things, predicting what they did not record beats "
+    "learning from complete records only, and beats the usual dose for all.",
     setting="The reward is 1 if the class of the dose is right: low (below 21 mg a week), medium "
     "or high (above 49). What is missing depends on the clinic. Each patient comes once, in random "
     "order; the oracle is a regression on all patients in hindsight.",
