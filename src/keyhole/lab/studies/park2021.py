@@ -213,6 +213,6 @@ PARK2021 = Study(
     notes="Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observable Contextual "
     "Multi-Armed Bandits, IEEE Control Systems Letters 6 (2022). The joint draw is that paper's; "
     "the study shared draws once per arm, as the later paper does. How the first two claims are "
-    "decided was chosen after a trial run: the power of log t, and the rate of each cell by itself, "
-    "were known too imprecisely at this number of replications to decide anything.",
+    "decided was chosen after a trial run: the power of log t, and the rate of each cell by "
+    "itself, were known too imprecisely at this number of replications to decide anything.",
 )

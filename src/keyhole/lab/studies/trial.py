@@ -150,7 +150,9 @@ def figure(table: xr.Dataset) -> Figure:
     left.errorbar([], [], xerr=[], fmt="o", color="0.2", ms=4, label="self-normalised, 95%")
     left.errorbar([], [], xerr=[], fmt="o", color="0.65", ms=2.5, label="plain IPS, 95%")
     plots.dressed(left, "", "value of each policy")
-    left.set_yticks(list(rows), [name.replace(" + ", "\n+ ") for name in found], fontsize="small")
+    # One long label would take half of the panel's width.
+    labels = [name.replace(" + ", "\n+ ").replace("Thompson ", "Thompson\n") for name in found]
+    left.set_yticks(list(rows), labels, fontsize="x-small", linespacing=0.9)
     left.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
     left.set_ylim(0.4, len(found) + 0.6)
     offered = table.isel(cell=0).time
