@@ -37,7 +37,7 @@ def test_moments_of_a_base_that_has_seen_more_are_refused() -> None:
     base.add(observations(3))
     for one, other in ((empty, base.copy()), (base.copy(), empty)):
         before = one.copy()
-        with pytest.raises(kh.InvalidValue, match="all data of base"):
+        with pytest.raises(kh.InvalidValue, match="all that their base has"):
             one.merge(other, base)
         for array, old in zip(one, before, strict=True):
             np.testing.assert_array_equal(array, old)

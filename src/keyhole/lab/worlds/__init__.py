@@ -1,5 +1,6 @@
 """Worlds: sources of rounds, for simulation."""
 
+from keyhole.lab.worlds.cohort import CohortWorld
 from keyhole.lab.worlds.dataset import DatasetWorld
 from keyhole.lab.worlds.describing import digest, identity
 from keyhole.lab.worlds.linear import LinearWorld
@@ -11,6 +12,7 @@ from keyhole.lab.worlds.rounds import MEMBERS, Rounds, World
 
 __all__ = [
     "MEMBERS",
+    "CohortWorld",
     "DatasetWorld",
     "LinearWorld",
     "MissingWorld",
