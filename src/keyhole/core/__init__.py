@@ -28,6 +28,7 @@ from keyhole.core.observers import (
     Moments,
     Observer,
     Sample,
+    Transformed,
     Units,
 )
 from keyhole.core.policies import (
@@ -89,6 +90,7 @@ __all__ = [
     "Stream",
     "Streams",
     "ThompsonSampling",
+    "Transformed",
     "Uniform",
     "Units",
     "Waiting",

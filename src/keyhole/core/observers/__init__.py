@@ -4,6 +4,7 @@ from keyhole.core.observers.encoder import Encoder
 from keyhole.core.observers.features import Features
 from keyhole.core.observers.moments import Moments
 from keyhole.core.observers.observer import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Fill, Observer
+from keyhole.core.observers.transformed import Transformed
 from keyhole.core.observers.units import MIN_SEEN, SAMPLE, Sample, Units
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "Moments",
     "Observer",
     "Sample",
+    "Transformed",
     "Units",
 ]
