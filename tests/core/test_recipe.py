@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 import pickle
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from keyhole.core import Features
+from keyhole.core import Encoder, Features, Transformed
 from keyhole.errors import InvalidValue
+from tests.odd import ODD
 
 FULL = Features(
     numbers=["age", "basket"],
@@ -266,3 +268,73 @@ def test_a_file_that_was_changed(change: dict[str, Any], message: str) -> None:
 def test_the_largest_recipe_works() -> None:
     encoder = Features(categories={"c": [f"l{k}" for k in range(1000)], "h": 4096}).start()
     assert encoder.dim == 5096
+
+
+# -- values that nobody should give ----------------------------------------------------------------
+
+SMALL = Features(numbers=["a"], booleans=["b"], categories={"c": ["x"], "d": 3, "e": "grow"})
+WITH_ARMS = Features(numbers=["a"], arms=Features(numbers=["p"]))
+ENTRIES: dict[str, Callable[[Any], Any]] = {
+    "numbers": lambda odd: Features(numbers=odd),
+    "a name": lambda odd: Features(booleans=[odd]),
+    "categories": lambda odd: Features(categories=odd),
+    "a category": lambda odd: Features(categories={"c": odd}),
+    "a level": lambda odd: Features(categories={"c": [odd]}),
+    "cross": lambda odd: Features(numbers=["a"], cross=odd),
+    "a pair": lambda odd: Features(numbers=["a"], cross=[odd]),
+    "a crossed field": lambda odd: Features(numbers=["a"], cross=[("a", odd)]),
+    "arms": lambda odd: Features(numbers=["a"], arms=odd),
+    "from_dict": lambda odd: Features.from_dict(odd),
+    "pairs": lambda odd: Features.from_dict({**SMALL.to_dict(), "categories": odd}),
+    "a pair's name": lambda odd: Features.from_dict({**SMALL.to_dict(), "categories": [[odd, 3]]}),
+    "grown": lambda odd: Encoder(SMALL, odd),
+    "a grown level": lambda odd: Encoder(SMALL, (("e", odd),)),
+    "a grown field": lambda odd: Encoder(SMALL, ((odd, "x"),)),
+    "kind": SMALL.kind,
+    "reference": lambda odd: SMALL.start().reference(odd),
+    "a record": lambda odd: SMALL.start().encode(odd),
+    "records of arms": lambda odd: WITH_ARMS.start().encode({}, odd),
+    "a record of an arm": lambda odd: WITH_ARMS.start().encode({}, [odd]),
+    "a frame": lambda odd: SMALL.start().encode_frame(odd),
+    "a frame to propose for": Features.from_frame,
+    "a value to propose for": lambda odd: Features.from_frame([{"a": odd}, {"a": 1}]),
+    "a transformer": Transformed,
+}
+
+
+@pytest.mark.parametrize("field", SMALL.fields)
+def test_odd_values_of_fields_work_or_are_our_errors(field: str) -> None:
+    """A record and a frame agree on which they are."""
+    refused = 0
+    for make in ODD.values():
+        odd = make()
+        try:
+            row, encoder = SMALL.start().encode({field: odd})
+        except InvalidValue:
+            refused += 1
+            with pytest.raises(InvalidValue, match=f"^{field} in row 0 "):
+                SMALL.start().encode_frame([{field: odd}, {}])
+        else:
+            np.testing.assert_array_equal(encoder.encode_frame([{field: odd}, {}])[0][0], row)
+    assert refused > len(ODD) / 3
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_odd_values_work_or_are_our_errors(entry: str) -> None:
+    refused = 0
+    for make in ODD.values():
+        try:
+            ENTRIES[entry](make())
+        except InvalidValue:
+            refused += 1
+    assert refused > len(ODD) / 3
+
+
+def test_odd_names_of_fields_are_our_errors() -> None:
+    for make in ODD.values():
+        odd = make()
+        if isinstance(odd, Hashable):
+            with pytest.raises(InvalidValue, match="must be one of a, b, c, d, e"):
+                SMALL.start().encode({odd: 1})
+            with pytest.raises(InvalidValue, match="must be one of a, b, c, d, e"):
+                SMALL.start().encode_frame([{odd: 1}])

@@ -117,7 +117,7 @@ class Features:
 
         It is "number", "boolean", "category", "hashed" or "growing".
         """
-        if field not in self.frame_fields:
+        if not isinstance(field, str) or field not in self.frame_fields:
             raise checks.unknown("a field", field, self.frame_fields)
         if self.arms is not None and field not in self.fields:
             return self.arms.kind(field.removeprefix(ARM))
@@ -205,6 +205,8 @@ class Features:
                 f"categories must be pairs of a field and its levels, "
                 f"got {shown(options['categories'])}"
             ) from None
+        for name, _ in pairs:
+            _check_name("categories", name)
         _check_once([name for name, _ in pairs])
         options["categories"] = dict(pairs)
         if options["arms"] is not None:
