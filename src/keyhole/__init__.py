@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Rule,
         Streams,
         ThompsonSampling,
+        Transformed,
         Uniform,
         choice_probabilities,
     )
@@ -88,6 +89,7 @@ __all__ = [
     "SimulationInterrupted",
     "Streams",
     "ThompsonSampling",
+    "Transformed",
     "Uniform",
     "UnknownArm",
     "World",
@@ -106,7 +108,8 @@ _HOMES = {
     "keyhole.core": (
         *("OFUL", "AnyLearner", "Chosen", "Draws", "EpsilonGreedy", "Features", "Greedy"),
         *("GreedyFirst", "Learner", "LinUCB", "Policy", "Posterior"),
-        *("Rule", "Streams", "ThompsonSampling", "Uniform", "choice_probabilities"),
+        *("Rule", "Streams", "ThompsonSampling", "Transformed", "Uniform"),
+        "choice_probabilities",
     ),
     "keyhole.errors": (
         *("AlreadyLearned", "DataUnavailable", "FileError", "InvalidValue", "KeyholeError"),

@@ -315,6 +315,14 @@ def test_a_new_level_gets_the_last_column_and_the_old_encoder_stays() -> None:
     assert one.names == ("x", "c=b", "d=u")
 
 
+def test_a_frame_grows_row_by_row_and_not_column_by_column() -> None:
+    features = Features(categories={"c": "grow", "d": "grow"})
+    frame = pd.DataFrame({"c": ["b", "b", "a"], "d": ["u", "v", "v"]})
+    rows, encoder = features.start().encode_frame(frame)
+    assert encoder.names == ("c=b", "d=u", "d=v", "c=a")
+    assert rows.tolist() == [[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1]]
+
+
 def test_growth_by_arms_is_in_the_order_of_arms() -> None:
     features = Features(categories={"c": "grow"}, arms=Features(categories={"t": "grow"}))
     rows, encoder = features.start().encode({"c": "k"}, [{"t": "b"}, {"t": "a"}, {"t": "b"}])

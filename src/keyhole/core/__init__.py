@@ -31,6 +31,7 @@ from keyhole.core.observers import (
     Observer,
     Recipe,
     Sample,
+    Transformed,
     Units,
 )
 from keyhole.core.policies import (
@@ -94,6 +95,7 @@ __all__ = [
     "Stream",
     "Streams",
     "ThompsonSampling",
+    "Transformed",
     "Uniform",
     "Units",
     "Waiting",

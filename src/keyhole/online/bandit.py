@@ -353,7 +353,7 @@ class Bandit(Named):
             The observations.
         """
         with self._at_work():
-            if self._learned.encoder is not None and not isinstance(y, np.ndarray):
+            if self._learned.encoder is not None and not self._is_columns(y):
                 y, wider = self._learned.encoder.encode_frame(y)
                 self._know(wider)
             columns, rows = self._checked_columns(y), self._observer.numbers(y)

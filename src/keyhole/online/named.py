@@ -38,16 +38,21 @@ class Named(Rounds):
     def _encoded(self, y: Any, among: Among) -> tuple[Any, Among, Encoder | None]:
         """Return rows of numbers, the names of the arms, and the encoder that knows all levels."""
         encoder = self._learned.encoder
-        if encoder is None or _is_numbers(y):
+        if encoder is None or self._is_columns(y):
             return y, tuple(among) if isinstance(among, Mapping) else among, None
         names, records = self._arm_records(among)
-        rows, wider = encoder.encode(y) if records is None else encoder.encode(y, records)
+        if records is not None:
+            rows, wider = encoder.encode(y, records)
+        elif encoder.takes_rows and np.ndim(y) == 2:
+            rows, wider = encoder.encode_frame(y)
+        else:
+            rows, wider = encoder.encode(y)
         return rows, names, wider
 
     def _encoded_many(self, y: Any, among: Among) -> tuple[Any, Among]:
         """Return many records, or a frame, as rows of numbers; learn new levels."""
         encoder = self._learned.encoder
-        if encoder is None or _is_numbers(y):
+        if encoder is None or self._is_columns(y):
             return y, among
         names, records = self._arm_records(among)
         if records is None:
@@ -59,6 +64,12 @@ class Named(Rounds):
             rows = np.array([wider.encode(each, records)[0] for each in y])
         self._know(wider)
         return rows, names
+
+    def _is_columns(self, y: object) -> bool:
+        """Whether an observation is an array of columns, which need no encoding."""
+        encoder = self._learned.encoder
+        takes_rows = encoder is not None and encoder.takes_rows
+        return isinstance(y, np.ndarray) and y.dtype.names is None and not takes_rows
 
     def _arm_records(self, among: Among) -> tuple[Among, Sequence[Any] | None]:
         """Return the names of the arms that are available, and a record of each, if needed."""
@@ -146,8 +157,3 @@ class Named(Rounds):
         if kept:
             self._know(encoder.encode({}, list(kept.values()))[1])
         self._learned.arm_records = {**self._learned.arm_records, **kept}
-
-
-def _is_numbers(y: object) -> bool:
-    """Whether an observation is an array without names."""
-    return isinstance(y, np.ndarray) and y.dtype.names is None

@@ -137,7 +137,7 @@ class Learner:
         arms = Arms(names, shared=shared, is_open=is_open)
         encoder = None if self.features is None else self.features.start()
         if encoder is not None:
-            if dim not in (None, encoder.dim):
+            if dim not in (None, encoder.dim) and not encoder.takes_rows:
                 raise InvalidValue(
                     f"dim must be {encoder.dim}, the number of columns of the features, got {dim}"
                 )
@@ -216,8 +216,15 @@ class Learner:
         state.add([state.arms.names[arm]], filled[None], raw, np.array([reward]), key="")
 
     def coefficients(self, state: LearnerState) -> Floats:
-        """Return the mean of each arm's coefficients in the features' own units, (n_arms, dim)."""
-        # Without the row of the constant, steps are diagonal.
+        """Return the mean of each arm's coefficients in the features' own units, (n_arms, dim).
+
+        They are NaN where columns are crossed or transformed: there is no coefficient of an
+        observation's entry alone.
+        """
+        n, encoder = len(state.arms.names), state.encoder
+        if not state.observer.layout.is_plain or (encoder is not None and encoder.takes_rows):
+            return np.full((n, 1), np.nan)
+        # Without the row of the constant, steps of numbers are diagonal.
         steps = np.diagonal(state.observer.steps())[self.intercept :]
         means: Floats = state.posterior.mean[:, self.intercept :] * steps
         return means[state.arms.parameter_of]

@@ -136,9 +136,14 @@ class LearnerState:
         A record becomes a row of numbers, if there are features; the levels that it brings in are
         known from then on.
         """
-        if self.encoder is None or isinstance(observation, np.ndarray):
+        encoder = self.encoder
+        is_array = isinstance(observation, np.ndarray) and observation.dtype.names is None
+        if encoder is None or (is_array and not encoder.takes_rows):
             return self.observer.numbers(observation)
-        rows, encoder = self.encoder.encode(observation)
+        if is_array and observation.ndim == 2:
+            rows, encoder = encoder.encode_frame(observation)
+        else:
+            rows, encoder = encoder.encode(observation)
         self.know(encoder)
         return self.observer.numbers(rows)
 
@@ -202,6 +207,8 @@ class LearnerState:
     @property
     def is_everyday(self) -> bool:
         """Whether choosing and learning change nothing but the posterior and running sums."""
+        if self.encoder is not None and self.encoder.takes_rows:
+            return False
         return self.observer.is_plain or (self.observer.is_steady and not self.waiting)
 
     @property

@@ -153,6 +153,11 @@ class Encoder:
         return len(self.names)
 
     @property
+    def takes_rows(self) -> bool:
+        """Whether arrays are encoded, too, and not taken for columns: never."""
+        return False
+
+    @property
     def can_grow(self) -> bool:
         """Whether a category may get more levels."""
         return bool(self.levels)

@@ -117,7 +117,7 @@ class Features:
 
         It is "number", "boolean", "category", "hashed" or "growing".
         """
-        if field not in self.frame_fields:
+        if not isinstance(field, str) or field not in self.frame_fields:
             raise checks.unknown("a field", field, self.frame_fields)
         if self.arms is not None and field not in self.fields:
             return self.arms.kind(field.removeprefix(ARM))
@@ -156,8 +156,9 @@ class Features:
             A pandas or polars DataFrame, a pyarrow Table, a structured array or a list of records.
         """
         proposed = proposal.propose(frame)
-        parts = proposed.options("")
-        arms = proposed.options(ARM)
+        parts, arms = proposed.options(""), proposed.options(ARM)
+        if not any(parts.values()):
+            raise InvalidValue(f"the frame has no column to learn from: {proposed.left_out}")
         features = cls(**parts, arms=Features(**arms) if any(arms.values()) else None)
         object.__setattr__(features, "_proposal", proposed)
         return features
@@ -194,7 +195,7 @@ class Features:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the recipe that `to_dict` was called on."""
         known = [one.name for one in fields(cls)]
-        if not isinstance(values, Mapping) or sorted(values) != sorted(known):
+        if not isinstance(values, Mapping) or set(values) != set(known):
             raise InvalidValue(f"values must have the keys {', '.join(known)}, got {shown(values)}")
         options = dict(values)
         try:
@@ -204,6 +205,8 @@ class Features:
                 f"categories must be pairs of a field and its levels, "
                 f"got {shown(options['categories'])}"
             ) from None
+        for name, _ in pairs:
+            _check_name("categories", name)
         _check_once([name for name, _ in pairs])
         options["categories"] = dict(pairs)
         if options["arms"] is not None:
@@ -271,19 +274,22 @@ class Features:
                 raise InvalidValue(f"{name!r} is the name of a field of the arms; rename the field")
 
     def _checked_cross(self) -> tuple[tuple[str, str], ...]:
-        if isinstance(self.cross, str) or not checks.is_listing(self.cross):
+        if isinstance(self.cross, str) or not _is_ordered(self.cross):
             raise InvalidValue(f"cross must be a list of pairs of fields, got {shown(self.cross)}")
         pairs: list[tuple[str, str]] = []
         for pair in self.cross:
-            is_pair = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
-            if not is_pair:
+            is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+            if not is_pair or not all(isinstance(name, str) for name in pair):
                 raise InvalidValue(f"cross must be pairs of fields, got {shown(pair)}")
-            one, other = pair
-            if one == other and self.kind(one) != "number":
-                raise InvalidValue(f"cross must be of two fields, got {shown(one)} twice")
             for name in pair:
                 if name not in self.frame_fields:
                     raise checks.unknown("a field of cross", name, self.frame_fields)
+            one, other = pair
+            if one == other and self.kind(one) != "number":
+                raise InvalidValue(
+                    f"only a number can be crossed with itself, got {shown(one)}, "
+                    f"a {self.kind(one)}"
+                )
             pairs.append((one, other))
         arms = () if self.arms is None else self.arms.cross
         every = [*pairs, *((ARM + one, ARM + other) for one, other in arms)]
@@ -297,9 +303,14 @@ def _plain(spec: Category) -> Any:
     return spec if isinstance(spec, int | str) else list(spec)
 
 
+def _is_ordered(given: object) -> bool:
+    """Return whether a value lists others in an order, which a set does not."""
+    return checks.is_listing(given) and not isinstance(given, set | frozenset)
+
+
 def _names(option: str, given: Any) -> tuple[str, ...]:
     """Return the names of fields as a tuple."""
-    if isinstance(given, str) or not checks.is_listing(given):
+    if isinstance(given, str) or not _is_ordered(given):
         raise InvalidValue(f"{option} must be a list of names of fields, got {shown(given)}")
     names = tuple(given)
     for name in names:
@@ -328,6 +339,8 @@ def _category(name: str, spec: Any) -> tuple[str, ...] | int | str:
                 f'{what} must be a list of levels, a number of columns or "grow", got {shown(spec)}'
             )
         return "grow"
+    if isinstance(spec, set | frozenset):
+        raise InvalidValue(f"{what} must be a list of levels: a set has no order")
     if not checks.is_listing(spec):
         return checks.integer(what, spec, min_value=2, max_value=MOST_HASHED)
     levels = tuple(spec)

@@ -96,9 +96,15 @@ class Layout(NamedTuple):
         intercept : bool
             Whether designs begin with a constant.
         """
-        place = {name: j for j, name in enumerate(other.design_names(intercept=intercept))}
-        mine = self.design_names(intercept=intercept)
-        return np.array([place[name] for name in mine], dtype=np.int64)
+        place = {key: j for j, key in enumerate(other._design_keys(intercept))}
+        mine = self._design_keys(intercept)
+        return np.array([place[key] for key in mine], dtype=np.int64)
+
+    def _design_keys(self, intercept: bool) -> list[tuple[str, ...]]:
+        """Return what tells the columns of a design apart, whatever their names look like."""
+        names = self.names or ()
+        pairs = [(names[p], names[q]) for p, q in self.crosses.tolist()]
+        return [*([()] if intercept else []), *((name,) for name in names), *pairs]
 
     def siblings_of(self, other: Layout) -> Ints:
         """Return, for each column of a wider layout, a column here of the same category, or -1.

@@ -446,6 +446,7 @@ class Observer:
         p, q = self.layout.crosses.T
         both = self._design_of(np.array(pairs).reshape(-1, self.dim))
         more = both - designs[1 + p] - designs[1 + q] + designs[0]
+        more[p == q] *= 0.5  # raised by 2, a square of a number changes by twice its coefficient
         steps = np.vstack([designs[:1], designs[1:] - designs[0], more])
         return steps if self.intercept else steps[1:]
 

@@ -37,6 +37,11 @@ class Proposal(NamedTuple):
 
     fields: dict[str, Proposed]
 
+    @property
+    def left_out(self) -> str:
+        """The fields that were left out, with the reasons."""
+        return ", ".join(f"{name} ({one.note})" for name, one in self.fields.items() if one.note)
+
     def options(self, prefix: str) -> dict[str, Any]:
         """Return the options of a recipe: of the fields with this prefix, or of those without one.
 
@@ -76,7 +81,7 @@ def _propose(name: str, column: NDArray[Any]) -> Proposed:
         return _propose_category(name, column, share)
     if not all(_is_number(value) for value in there):
         odd = next(value for value in there if not _is_number(value))
-        return Proposed("none", note=f"no numbers, booleans or text: {shown(odd)}")
+        return Proposed("none", note=f"neither numbers, booleans nor text: {shown(odd)}")
     numbers = records.number_column(name, column)
     varies = bool(np.nanmin(numbers) < np.nanmax(numbers))
     return _unless_constant(varies, Proposed("number", share_missing=share))
@@ -129,8 +134,8 @@ def table(features: Features, proposal: Proposal | None) -> str:
     if proposal is None:
         rows = [[*row[:3], row[4]] for row in rows]
     lines = _aligned(rows)
-    left_out = proposal.fields.items() if proposal else ()
-    lines += [f"left out: {name} ({one.note})" for name, one in left_out if one.note]
+    if proposal and proposal.left_out:
+        lines.append(f"left out: {proposal.left_out}")
     return "\n".join(lines)
 
 

@@ -69,7 +69,8 @@ def boolean(field: str, value: object) -> float:
         return float(value)
     if is_missing(value):
         return np.nan
-    if isinstance(value, int | float | np.integer | np.floating | Decimal) and value in (0, 1):
+    is_number = isinstance(value, int | float | np.integer | np.floating | Decimal)
+    if is_number and not isinstance(value, np.timedelta64) and value in (0, 1):
         return float(value)
     raise InvalidValue(f"{field} must be True, False, 0 or 1, got {shown(value)}")
 

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from keyhole.core import AnyLearner, Draws, Floats, Ints, Learner, Rule, checked_choice, kernels
+from keyhole.core import (
+    AnyLearner,
+    Draws,
+    Floats,
+    Ints,
+    Learner,
+    Rule,
+    Transformed,
+    checked_choice,
+    kernels,
+)
 from keyhole.core.kernels import Block, Oracle, Record
 from keyhole.lab.worlds import World
 
@@ -224,4 +234,6 @@ def run_of(learner: Learner | AnyLearner, world: World, checkpoints: Ints) -> Ru
     """
     if not isinstance(learner, Learner):
         return Run(learner, world, checkpoints)
+    if isinstance(learner.features, Transformed):  # which is Python
+        return Run(learner.resolve(float(world.noise_scale)), world, checkpoints)
     return (CompiledRun if learner.is_plain else FeaturedRun)(learner, world, checkpoints)
