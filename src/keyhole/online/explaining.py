@@ -75,15 +75,20 @@ def explained(
     """
     arms, observer = learned.arms.among(names), learned.observer
     _, design = learned.prepared(rows)
+    seen = learned.placed(design, arms)
     rule = learned.rule_now(rule)
     location, scale = learned.posterior.scores(
-        rule, arms.parameter_of, design[None] if len(design) > 1 else design
+        rule, arms.parameter_of, seen[None] if len(seen) > 1 else seen
     )
     chances = choice_probabilities(location, scale, epsilon=rule.epsilon)[0]
     chosen = arms.names.index(decision.arm)
     others = [k for k in np.argsort(-chances, kind="stable").tolist() if k != chosen]
     added = np.broadcast_to(design, (len(names), design.shape[1]))
-    added = added * learned.posterior.mean[arms.parameter_of]
+    if arms.is_open:
+        means = learned.posterior.mean[arms.parameter_of]
+    else:
+        means = learned.means()[learned.arms.blocks(arms.names)]
+    added = added * means
     terms: dict[str, tuple[float, float]] = {}
     pair = [chosen, others[0] if others else chosen]
     for j, field in enumerate(observer.layout.design_fields(intercept=observer.intercept)):

@@ -139,7 +139,8 @@ def learned(
     prior : float
         The prior precision of the policy.
     """
-    state = _state(arrays, arms.n_parameters, observer.n_columns, prior)
+    parts = 1 + len(arms.names) if arms.is_hybrid else 1
+    state = _state(arrays, arms.n_parameters, parts * observer.n_columns, prior)
     found = LearnerState(arms, observer, Posterior.of_state(state), encoder)
     waiting = _rewards("waiting", header, arrays, arms, {"observation": observer.dim})
     keys = texts("waiting_keys", header["waiting_keys"])

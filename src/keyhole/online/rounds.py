@@ -35,7 +35,7 @@ class Rounds(WholeCalls):
             if made is not None:
                 return made
             self._everyday = None
-        plain = learned.observer.is_plain
+        plain = learned.is_plain
         arms = learned.arms if among is None else self._among(among)
         columns = self._columns if type(y) is np.ndarray else self._checked_columns(y)
         rows = filled = design = self._observed(learned, y, arms.parameter_of.size)
@@ -44,6 +44,7 @@ class Rounds(WholeCalls):
             learned.observer.note_clipped(rows, columns)
             filled, design = learned.prepared(rows)
             rule, offset = learned.rule_now(rule), learned.observer.offset
+            design = learned.placed(design, arms)
         place, score, score_params, column = self._online(arms, rule).choose_rows(design)
         row = place if len(rows) > 1 else 0
         own = filled[row].copy() if len(rows) > 1 else filled[0]
@@ -128,6 +129,9 @@ class Rounds(WholeCalls):
             )
         observer.note_clipped(rounds, columns)
         filled, design = self._learned.prepared(rounds)
+        if self._learned.arms.is_hybrid:
+            each = design if design.ndim == 3 else design[:, None]
+            design = self._learned.placed(each, arms)
         rule = self._learned.rule_now(self._rule)
         places, scores, location, scale = self._choose_rounds(design, rule, parameter_of)
         chosen, lineage = (np.arange(n), places), self._lineage
@@ -171,9 +175,10 @@ class Rounds(WholeCalls):
         self._checked_columns(y)
         rows = self._observed(learned, y, arms.parameter_of.size)
         _, design = learned.prepared(rows)
+        design = learned.placed(design, arms)
         rule = learned.rule_now(self._rule)
         location, scale = learned.posterior.scores(
-            rule, arms.parameter_of, design[None] if len(rows) > 1 else design
+            rule, arms.parameter_of, design[None] if len(design) > 1 else design
         )
         return arms.names, location, scale, rule.epsilon
 
@@ -199,7 +204,7 @@ class Rounds(WholeCalls):
         parameter = learned.arms.parameter(decision.arm)
         if not again:
             self._once.check(decision)
-        if observer.is_plain:
+        if learned.is_plain:
             n = learned.posterior.core.state.n
             # Ctrl-C may come between any two lines: the next call then does what is left.
             self._plan(

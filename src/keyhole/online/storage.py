@@ -55,7 +55,6 @@ from keyhole import __version__, checks
 from keyhole.core import (
     POLICIES,
     Arm,
-    Arms,
     Encoder,
     Features,
     Learner,
@@ -278,16 +277,15 @@ def parse(record: Record, policy: Policy | None, features: Recipe | None = None)
         policy = _policy(header["policy"], policy)
         recipe = _recipe(header["features"], features)
         encoder = None if recipe is None else _encoder(recipe, header["levels"])
-        shared = policy.sharing == "shared"
-        is_open = shared and getattr(recipe, "arms", None) is not None
-        arms = Arms(_list("arms", header["arms"]), shared=shared, is_open=is_open)
         observer = restoring.observer(header, arrays, encoder)
+        learner = Learner(policy, recipe, **observer.options)
+        arms = learner.arms(_list("arms", header["arms"]))
         learned = restoring.learned(
             header, arrays, arms, observer, encoder, prior=policy.prior_precision
         )
         learned.arm_records = _arm_records(header["arm_records"], encoder)
         return Parts(
-            learner=Learner(policy, recipe, **observer.options),
+            learner=learner,
             learned=learned,
             random=_random(header["random"]),
             probabilities=checks.flag("probabilities", header["probabilities"]),

@@ -119,6 +119,13 @@ class Learner:
         options = {name: getattr(self, name) for name in OPTIONS}
         return Observer(dim, **options, layout=layout)
 
+    def arms(self, names: Iterable[Arm]) -> Arms:
+        """Return arms with the parameters that this learner gives them."""
+        sharing = self.policy.sharing
+        is_open = sharing == "shared" and getattr(self.features, "arms", None) is not None
+        is_hybrid = sharing == "hybrid"
+        return Arms(names, shared=sharing != "per-arm", is_open=is_open, is_hybrid=is_hybrid)
+
     # -- the protocol -----------------------------------------------------------------------------
 
     def start(self, n_arms: int | Iterable[Arm], dim: int | None = None) -> LearnerState:
@@ -132,9 +139,7 @@ class Learner:
             The length of an observation; with features, the number of their columns.
         """
         names: Any = range(int(n_arms)) if isinstance(n_arms, Integral) else n_arms
-        shared = self.policy.sharing == "shared"
-        is_open = shared and getattr(self.features, "arms", None) is not None
-        arms = Arms(names, shared=shared, is_open=is_open)
+        arms = self.arms(names)
         encoder = None if self.features is None else self.features.start()
         if encoder is not None:
             if dim not in (None, encoder.dim) and not encoder.takes_rows:
@@ -148,7 +153,7 @@ class Learner:
             observer = self._observer(dim)
         posterior = Posterior(
             n_parameters=arms.n_parameters,
-            dim=observer.n_columns,
+            dim=observer.n_columns * (1 + len(arms.names) if arms.is_hybrid else 1),
             prior_precision=self.policy.prior_precision,
         )
         return LearnerState(arms, observer, posterior, encoder)
@@ -172,6 +177,7 @@ class Learner:
                 f"observation must have shape ({dim},) or ({n}, {dim}), got {rows.shape}"
             )
         filled, design = state.prepared(rows)
+        design = state.placed(design, state.arms)
         rule = state.rule_now(self.policy.plain_rule())
         parameter_of = state.arms.parameter_of
         chooser = kernels.Chooser(state.posterior.core, rule, parameter_of, keeps=True)
@@ -226,8 +232,8 @@ class Learner:
             return np.full((n, 1), np.nan)
         # Without the row of the constant, steps of numbers are diagonal.
         steps = np.diagonal(state.observer.steps())[self.intercept :]
-        means: Floats = state.posterior.mean[:, self.intercept :] * steps
-        return means[state.arms.parameter_of]
+        means: Floats = state.means()[:, self.intercept :] * steps
+        return means
 
     def __repr__(self) -> str:
         if self.features is not None:

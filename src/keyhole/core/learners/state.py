@@ -10,6 +10,8 @@ import numpy as np
 from keyhole.core import kernels
 from keyhole.core.kernels import Floats, Ints, Rule
 from keyhole.core.learners.arms import Arm, Arms
+from keyhole.core.learners.blocks import in_every_block, placed
+from keyhole.core.learners.blocks import places as places_of
 from keyhole.core.observers import (
     MIN_SEEN,
     PREDICTED,
@@ -116,17 +118,31 @@ class LearnerState:
     def effects(self) -> dict[Arm, Effects]:
         """What each arm's reward is made of, in the features' own units."""
         steps, kept = self.observer.steps(), self.observer.effect_rows()
-        estimate, error = self.posterior.least_squares(steps[kept])
-        error[:, ~(steps[kept].any(axis=1) & self.observer.is_ready)] = np.inf
-        if self.observer.intercept:
-            estimate[:, 0] += self.observer.offset
+        steps = steps[kept]
         names = self.observer.layout.design_names(intercept=self.observer.intercept)
         names = tuple(names[k] for k in kept.tolist())
-        parameter_of = self.arms.parameter_of.tolist()
+        n, m = len(self.arms.names), len(steps)
+        if self.arms.is_hybrid:
+            rows = placed(np.tile(steps, (n, 1)), np.repeat(np.arange(n), m), n)
+            estimate, error = (part.reshape(n, m) for part in self.posterior.least_squares(rows))
+        else:
+            parameter_of = self.arms.parameter_of
+            estimate, error = (part[parameter_of] for part in self.posterior.least_squares(steps))
+        error[:, ~(steps.any(axis=1) & self.observer.is_ready)] = np.inf
+        if self.observer.intercept:
+            estimate[:, 0] += self.observer.offset
         return {
-            arm: Effects(estimate[i].copy(), error[i].copy(), names)
-            for arm, i in zip(self.arms.names, parameter_of, strict=True)
+            arm: Effects(estimate[k].copy(), error[k].copy(), names)
+            for k, arm in enumerate(self.arms.names)
         }
+
+    def means(self) -> Floats:
+        """Return the posterior mean of each arm's parameter, (n_arms, n_columns)."""
+        mean = self.posterior.mean
+        if not self.arms.is_hybrid:
+            return mean[self.arms.parameter_of]
+        parts = mean.reshape(-1, self.observer.n_columns)
+        return parts[:1] + parts[1:]
 
     # -- records ----------------------------------------------------------------------------------
 
@@ -172,7 +188,12 @@ class LearnerState:
         places, siblings = old.places_in(new), old.siblings_of(new)
         design_places = old.design_places_in(new, intercept=self.observer.intercept)
         observer, posterior = self.observer.in_layout(new), self.posterior.copy()
-        posterior.spread(observer.n_columns, design_places)
+        if self.arms.is_hybrid:
+            n = len(self.arms.names)
+            every = places_of(np.arange(n), design_places, observer.n_columns)
+            posterior.spread((1 + n) * observer.n_columns, every)
+        else:
+            posterior.spread(observer.n_columns, design_places)
         wider = LearnerState(self.arms, observer, posterior, encoder)
         wider.n_dropped, wider.arm_records = self.n_dropped, self.arm_records
         wider.waiting = [
@@ -200,13 +221,47 @@ class LearnerState:
             return filled, observer.design(filled)
         return filled, np.zeros((*rows.shape[:-1], observer.n_columns))
 
+    def placed(self, design: Floats, arms: Arms) -> Floats:
+        """Return a design, (1 or n_arms, n_columns), as the posterior sees it for some arms.
+
+        Parameters
+        ----------
+        design : ndarray
+            What `prepared` gave.
+        arms : Arms
+            The arms that the rows are of.
+        """
+        if not self.arms.is_hybrid:
+            return design
+        n = len(self.arms.names)
+        if design.ndim == 2:
+            return placed(design, self.arms.blocks(arms.names), n)
+        return np.array([placed(rows, self.arms.blocks(arms.names), n) for rows in design])
+
+    def _of_arms(self, design: Floats, arms: Sequence[Arm]) -> Floats:
+        """Return rows, (n, n_columns), each of an arm, as the posterior sees them."""
+        if not self.arms.is_hybrid:
+            return design
+        return placed(design, self.arms.blocks(arms), len(self.arms.names))
+
+    def _change(self, matrix: Floats) -> Floats:
+        """Return a change of columns as the posterior sees it."""
+        return in_every_block(matrix, len(self.arms.names)) if self.arms.is_hybrid else matrix
+
     def rule_now(self, rule: Rule) -> Rule:
         """Return a policy's rule, or one that picks uniformly before units are fixed."""
         return rule if self.observer.is_ready else PICK
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the posterior sees observations as they are."""
+        return self.observer.is_plain and not self.arms.is_hybrid
+
+    @property
     def is_everyday(self) -> bool:
         """Whether choosing and learning change nothing but the posterior and running sums."""
+        if self.arms.is_hybrid:
+            return False
         if self.encoder is not None and self.encoder.takes_rows:
             return False
         return self.observer.is_plain or (self.observer.is_steady and not self.waiting)
@@ -214,7 +269,7 @@ class LearnerState:
     @property
     def everyday(self) -> kernels.Everyday | None:
         """What compiled code does to observations and rewards; None if that is nothing."""
-        return None if self.observer.is_plain or not self.is_everyday else self.observer.everyday
+        return None if self.is_plain or not self.is_everyday else self.observer.everyday
 
     def n_rounds_ahead(self, rows: int) -> int:
         """Return how many rounds, of so many rows each, change neither units nor predictions.
@@ -263,7 +318,8 @@ class LearnerState:
         if self.observer.is_ready:
             design = self.observer.design(y)
             given = self.observer.limited(rewards, self.observer.n_rewards)
-            self.posterior.learn_rows(parameters, design, given - self.observer.offset)
+            rows = self._of_arms(design, arms)
+            self.posterior.learn_rows(parameters, rows, given - self.observer.offset)
             self.observer.see_rewards(rewards)
             self.note(arms, raw, design, given.tolist())
         else:
@@ -311,12 +367,27 @@ class LearnerState:
             return
         observer.see_rewards(rewards)
         posterior = self.posterior.copy()
-        design, given = _teach(posterior, self.arms, observer, self.waiting)
+        design, given = self._teach(posterior, observer, self.waiting)
         waiting = self.waiting
         raw = np.array([one.observation for one in waiting])
         observer.note_clipped(raw, None)
         self.waiting, self.posterior, self.observer = [], posterior, observer
         self.note([one.arm for one in waiting], raw, design, given.tolist())
+
+    def _teach(
+        self, posterior: Posterior, observer: Observer, rewards: Sequence[Waiting]
+    ) -> tuple[Floats, Floats]:
+        """Have a posterior learn rewards that waited; return their design, and what counted."""
+        if not rewards:
+            return np.empty((0, observer.n_columns)), np.empty(0)
+        names = [one.arm for one in rewards]
+        parameter_of = np.array([self.arms.parameter(arm) for arm in names], dtype=np.int64)
+        rows = observer.filled(np.array([one.observation for one in rewards]))
+        design = observer.design(rows)
+        given = observer.limited(np.array([one.reward for one in rewards]), before=0)
+        placed_rows = self._of_arms(design, names)
+        posterior.learn_rows(parameter_of, placed_rows, given - observer.offset)
+        return design, given
 
     def _look_again(self) -> None:
         """Predict early missing entries anew, and replace units that turned out far from right."""
@@ -328,7 +399,10 @@ class LearnerState:
             old = np.array([one.design for one in provisional])
             rewards = np.array([one.reward for one in provisional]) - self.observer.offset
             parameter_of = np.array([self.arms.parameter(one.arm) for one in provisional])
-            posterior.exchange(parameter_of, old, new, rewards)
+            names = [one.arm for one in provisional]
+            posterior.exchange(
+                parameter_of, self._of_arms(old, names), self._of_arms(new, names), rewards
+            )
             provisional = [
                 one._replace(design=row) for one, row in zip(provisional, new, strict=True)
             ]
@@ -336,7 +410,7 @@ class LearnerState:
         if units is not None:
             observer = self.observer.with_units(units)
             change = observer.from_units_of(self.observer)
-            posterior.change_units(change)
+            posterior.change_units(self._change(change))
             provisional = [one._replace(design=change @ one.design) for one in provisional]
         done = self.observer.seen >= PREDICTED
         self.posterior, self.observer = posterior, observer
@@ -364,7 +438,7 @@ class LearnerState:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
         gone = self.arms.among(names)
         left = [arm for arm in self.arms.names if arm not in gone]
-        fewer = Arms(left, shared=self.arms.shared, is_open=self.arms.is_open)
+        fewer = self.arms.named(left)
         self.arm_records = {name: one for name, one in self.arm_records.items() if name in left}
         waiting, provisional = _of(fewer, self.waiting), _of(fewer, self.provisional)
         self.posterior, self.arms, self.waiting, self.provisional = (
@@ -440,20 +514,32 @@ class LearnerState:
                         f"arm {arm!r} was removed and added again in one of these bandits since "
                         "their base: remove it from that one before they are merged"
                     )
-        return Arms(mine + new, shared=self.arms.shared, is_open=self.arms.is_open)
+        return self.arms.named(mine + new)
 
     def _converted(self, observer: Observer, arms: Arms) -> Posterior:
         """Return a copy of all that was learned, in the units of `observer` and for these arms."""
         posterior = self._aligned(arms)
-        posterior.change_units(observer.from_units_of(self.observer))
+        change = observer.from_units_of(self.observer)
+        posterior.change_units(
+            in_every_block(change, len(arms.names)) if arms.is_hybrid else change
+        )
         if self.observer.is_ready:  # else all of it waits, and the posterior is empty
             posterior.move_rewards(self.observer.offset - observer.offset)
-        _teach(posterior, arms, observer, _of(arms, self.waiting))
+        twin = LearnerState(arms, observer, posterior, self.encoder)
+        twin._teach(posterior, observer, _of(arms, self.waiting))
         return posterior
 
     def _aligned(self, arms: Arms) -> Posterior:
         """Return a copy of the posterior with the parameters of `arms`, in their order."""
         posterior = self.posterior.copy()
+        if arms.is_hybrid:
+            width = self.observer.n_columns
+            kept = [name for name in self.arms.names if name in arms]
+            columns = np.arange(width)
+            posterior.marginal(places_of(self.arms.blocks(kept), columns, width))
+            posterior.spread(
+                (1 + len(arms.names)) * width, places_of(arms.blocks(kept), columns, width)
+            )
         if not arms.shared:
             unknown = [arm for arm in arms.names if arm not in self.arms]
             if unknown:
@@ -488,20 +574,8 @@ def _of(arms: Arms, rewards: list[Kept]) -> list[Kept]:
         # An open set of arms takes any name.
         if arms.is_open:
             return rewards
+        if arms.is_hybrid:
+            return [one for one in rewards if one.arm in arms]
         first = arms.names[0]
         return [one if one.arm in arms else one._replace(arm=first) for one in rewards]
     return [one for one in rewards if one.arm in arms]
-
-
-def _teach(
-    posterior: Posterior, arms: Arms, observer: Observer, rewards: Sequence[Waiting]
-) -> tuple[Floats, Floats]:
-    """Have a posterior learn rewards that were waiting; return their design, and what counted."""
-    if not rewards:
-        return np.empty((0, observer.n_columns)), np.empty(0)
-    parameter_of = np.array([arms.parameter(one.arm) for one in rewards], dtype=np.int64)
-    rows = observer.filled(np.array([one.observation for one in rewards]))
-    design = observer.design(rows)
-    given = observer.limited(np.array([one.reward for one in rewards]), before=0)
-    posterior.learn_rows(parameter_of, design, given - observer.offset)
-    return design, given

@@ -234,6 +234,7 @@ def run_of(learner: Learner | AnyLearner, world: World, checkpoints: Ints) -> Ru
     """
     if not isinstance(learner, Learner):
         return Run(learner, world, checkpoints)
-    if isinstance(learner.features, Transformed):  # which is Python
+    # A transformer is Python, and a hybrid has rows that no block of rounds has.
+    if isinstance(learner.features, Transformed) or learner.policy.sharing == "hybrid":
         return Run(learner.resolve(float(world.noise_scale)), world, checkpoints)
     return (CompiledRun if learner.is_plain else FeaturedRun)(learner, world, checkpoints)
