@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from keyhole.core import (
         OFUL,
         AnyLearner,
+        Belief,
         Chosen,
         Draws,
         EpsilonGreedy,
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
         Policy,
         Posterior,
         Rule,
+        Sensor,
+        SensorLearner,
         Streams,
         ThompsonSampling,
         Uniform,
@@ -55,6 +58,7 @@ __all__ = [
     "AlreadyLearned",
     "AnyLearner",
     "Bandit",
+    "Belief",
     "Chosen",
     "DataUnavailable",
     "Dataset",
@@ -82,6 +86,8 @@ __all__ = [
     "RandomMissingWorld",
     "Rounds",
     "Rule",
+    "Sensor",
+    "SensorLearner",
     "SimulationInterrupted",
     "Streams",
     "ThompsonSampling",
@@ -101,9 +107,26 @@ __all__ = [
 # before NumPy is loaded, and deciding online needs nothing of the extra "lab".
 _HOMES = {
     "keyhole.core": (
-        *("OFUL", "AnyLearner", "Chosen", "Draws", "EpsilonGreedy", "Greedy", "GreedyFirst"),
+        *(
+            "OFUL",
+            "AnyLearner",
+            "Belief",
+            "Chosen",
+            "Draws",
+            "EpsilonGreedy",
+            "Greedy",
+            "GreedyFirst",
+        ),
         *("Learner", "LinUCB", "Policy", "Posterior"),
-        *("Rule", "Streams", "ThompsonSampling", "Uniform", "choice_probabilities"),
+        *(
+            "Rule",
+            "Sensor",
+            "SensorLearner",
+            "Streams",
+            "ThompsonSampling",
+            "Uniform",
+            "choice_probabilities",
+        ),
     ),
     "keyhole.errors": (
         *("AlreadyLearned", "DataUnavailable", "FileError", "InvalidValue", "KeyholeError"),

@@ -4,6 +4,8 @@ from keyhole.core.learners.arms import MOST_ARMS, Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.learner import Learner
 from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
+from keyhole.core.learners.sensor_learner import SensorLearner, SensorName
+from keyhole.core.learners.sensor_state import SensorState
 from keyhole.core.learners.state import LearnerState, Provisional, Waiting
 
 __all__ = [
@@ -16,6 +18,9 @@ __all__ = [
     "Learner",
     "LearnerState",
     "Provisional",
+    "SensorLearner",
+    "SensorName",
+    "SensorState",
     "Waiting",
     "arm_name",
     "checked_choice",

@@ -2,6 +2,7 @@
 
 from keyhole.core.observers.features import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Features, Fill
 from keyhole.core.observers.moments import Moments
+from keyhole.core.observers.sensor import Belief, Doubt, Sensor, View
 from keyhole.core.observers.units import MIN_SEEN, SAMPLE, Sample, Units
 
 __all__ = [
@@ -11,10 +12,14 @@ __all__ = [
     "PREDICTED",
     "REWARDS",
     "SAMPLE",
+    "Belief",
+    "Doubt",
     "Effects",
     "Features",
     "Fill",
     "Moments",
     "Sample",
+    "Sensor",
     "Units",
+    "View",
 ]
