@@ -425,7 +425,8 @@ def test_an_estimated_sensor_has_the_prior_that_its_doubt_says() -> None:
     learner = kh.SensorLearner(kh.ThompsonSampling(v=1.0, prior_precision=4.0), sensor)
     state = learner.start(1, 3)
     view, mid = sensor.view(np.ones(3, bool)), sensor.observation_mean
-    a = np.trace(sensor.doubt.spread) / 4.0  # E[mu'R mu] with mu ~ N(0, I / 4)
+    a = np.trace(sensor.doubt.spread) / 4.0  # E[mu'S mu] with mu ~ N(0, I / 4), below v^2 = 1
+    assert a < 1.0
     for at in (mid, y[0], y[1] * 3.0):
         place = state.configuration(0, np.ones(3, bool))
         row = state.rows(state.design(place, at)[None])[0]

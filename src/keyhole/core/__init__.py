@@ -21,6 +21,8 @@ from keyhole.core.learners import (
     Waiting,
     arm_name,
     checked_choice,
+    choose_jointly,
+    joint_probability,
 )
 from keyhole.core.observers import (
     SAMPLE,
@@ -103,7 +105,9 @@ __all__ = [
     "child_seed",
     "choice_probabilities",
     "choice_streams",
+    "choose_jointly",
     "expected_largest",
+    "joint_probability",
     "seed_sequence",
     "streams",
 ]

@@ -2,6 +2,7 @@
 
 from keyhole.core.learners.arms import MOST_ARMS, Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
+from keyhole.core.learners.joint import choose_jointly, joint_probability
 from keyhole.core.learners.learner import Learner
 from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
 from keyhole.core.learners.sensor_learner import SensorLearner, SensorName
@@ -24,4 +25,6 @@ __all__ = [
     "Waiting",
     "arm_name",
     "checked_choice",
+    "choose_jointly",
+    "joint_probability",
 ]

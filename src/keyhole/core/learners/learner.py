@@ -14,6 +14,7 @@ from keyhole.core import kernels
 from keyhole.core.kernels import Floats
 from keyhole.core.learners.arms import Arm, Arms
 from keyhole.core.learners.draws import Draws
+from keyhole.core.learners.joint import choose_jointly
 from keyhole.core.learners.protocol import Chosen
 from keyhole.core.learners.state import LearnerState
 from keyhole.core.observers import CLIP, Features, Fill
@@ -149,11 +150,18 @@ class Learner:
         filled, design = state.prepared(rows)
         rule = state.rule_now(self.policy.plain_rule())
         parameter_of = state.arms.parameter_of
+        if rule.joint:
+            chosen, _ = choose_jointly(state.posterior, rule, design, n, draws)
+            state.see(rows)
+            row = chosen.arm if len(rows) > 1 else 0
+            state.last = rows[row], filled[row]
+            return chosen
         chooser = kernels.Chooser(state.posterior.core, rule, parameter_of, keeps=True)
         place, _, location, scale = chooser.choose_rounds(
             design[None], np.array(draws.normals)[None], np.array(draws.uniforms)[None]
         )
-        best = float(kernels.chance_rows(location, scale, place)[0])
+        # The integral is exact to rounding, which may end a little above 1.
+        best = min(float(kernels.chance_rows(location, scale, place)[0]), 1.0)
         state.see(rows)
         row = int(place[0]) if len(rows) > 1 else 0
         state.last = rows[row], filled[row]

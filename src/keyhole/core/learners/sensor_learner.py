@@ -16,6 +16,7 @@ from keyhole.core import kernels
 from keyhole.core.kernels import Floats
 from keyhole.core.learners.arms import Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
+from keyhole.core.learners.joint import choose_jointly
 from keyhole.core.learners.protocol import Chosen
 from keyhole.core.learners.sensor_state import CONTEXT, SensorState
 from keyhole.core.observers import Sensor
@@ -39,8 +40,9 @@ class SensorLearner:
     policy : Policy
         How arms are scored. A numeric v is the standard deviation of a reward with weight 1,
         which is the average one.
-    sensors : Sensor, or sequence or mapping of Sensor
+    sensors : Sensor, sequence or mapping of Sensor, or "oracle"
         The sensors, all of the same context. Those of a sequence are named 0, 1, and so on.
+        "oracle", for simulations, takes those of the world that the learner plays in.
     intercept : bool, default False
         Fit a constant per arm.
     reward_scale : float, optional
@@ -74,7 +76,7 @@ class SensorLearner:
                 "a learner needs a policy, a Policy such as ThompsonSampling(), "
                 f"got {shown(self.policy)}"
             )
-        names, sensors = _named(self.sensors)
+        names, sensors = _named(self.sensors) if self.is_complete else ((), self.sensors)
         scale = self.reward_scale
         checked = {
             "sensors": sensors,
@@ -87,11 +89,16 @@ class SensorLearner:
             object.__setattr__(self, name, value)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the sensors are given, and not those of a world."""
+        return not (isinstance(self.sensors, str) and self.sensors == "oracle")
+
+    @cached_property
     def context_dim(self) -> int:
         """The length of a context."""
         return int(self.sensors[0].context_dim)
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """The length of the longest measurement."""
         return max(int(sensor.dim) for sensor in self.sensors)
@@ -111,10 +118,23 @@ class SensorLearner:
         corrections = sum(1 + self.sensors[j].dim for j in self.doubt_columns)
         return int(int(self.intercept) + self.context_dim + corrections)
 
-    def resolve(self, noise_scale: float) -> Self:
-        """Return the learner for a world of this noise scale, which an "oracle" setting takes."""
-        named = dict(zip(self.names, self.sensors, strict=True))
-        return replace(self, policy=self.policy.resolve(noise_scale), sensors=named)
+    def resolve(self, noise_scale: float, sensors: Mapping[SensorName, Sensor]) -> Self:
+        """Return the learner for a world, from which "oracle" settings are taken.
+
+        Parameters
+        ----------
+        noise_scale : float
+            The noise scale of the world.
+        sensors : mapping of Sensor
+            The sensors of the world, by name.
+        """
+        if self.is_complete:
+            sensors = dict(zip(self.names, self.sensors, strict=True))
+        elif not sensors:
+            raise InvalidValue(
+                "sensors='oracle' needs a world with sensors: LinearWorld(sensors=...)"
+            )
+        return replace(self, policy=self.policy.resolve(noise_scale), sensors=sensors)
 
     def place(self, sensor: object) -> int:
         """Return the index of a sensor by its name, or by itself; None means the only one."""
@@ -122,12 +142,19 @@ class SensorLearner:
             if len(self.sensors) == 1:
                 return 0
             raise InvalidValue(f"sensor must be given, one of {self._listed}")
-        is_number = isinstance(sensor, Integral) and not isinstance(sensor, bool)
-        name = int(sensor) if is_number else sensor  # type: ignore[call-overload] # NumPy's too
-        for j, (known, one) in enumerate(zip(self.names, self.sensors, strict=True)):
-            if sensor is one or (type(name) is type(known) and name == known):
-                return j
+        if isinstance(sensor, Sensor):
+            found = next((j for j, one in enumerate(self.sensors) if one is sensor), None)
+        elif isinstance(sensor, bool) or not isinstance(sensor, str | Integral):
+            found = None
+        else:
+            found = self._places.get(sensor)  # type: ignore[arg-type] # NumPy integers too
+        if found is not None:
+            return int(found)
         raise InvalidValue(f"there is no sensor {shown(sensor)}; the sensors are {self._listed}")
+
+    @cached_property
+    def _places(self) -> dict[SensorName, int]:
+        return {name: j for j, name in enumerate(self.names)}
 
     @property
     def _listed(self) -> str:
@@ -146,6 +173,8 @@ class SensorLearner:
         dim : int
             The length of the longest measurement.
         """
+        if not self.is_complete:
+            raise InvalidValue("sensors='oracle' is for simulations: give the sensors")
         if dim != self.dim:
             raise InvalidValue(
                 f"dim must be {self.dim}, the length of the longest measurement, got {shown(dim)}"
@@ -195,13 +224,17 @@ class SensorLearner:
                 for row, shown_entries in zip(rows, seen, strict=True)
             ]
         )
-        rule = self.policy.plain_rule()
-        place, score, location, scale = state.chooser(rule).choose_rounds(
+        if self.policy.plain_rule().joint:
+            rule, n = self.policy.plain_rule(), len(state.arms.names)
+            return choose_jointly(state.posterior, rule, state.rows(designs), n, draws)
+        chooser, rule = state.chooser()
+        place, score, location, scale = chooser.choose_rounds(
             state.rows(designs)[None],
             np.array(draws.normals)[None],
             np.array(draws.uniforms)[None],
         )
-        best = float(kernels.chance_rows(location, scale, place)[0])
+        # The integral is exact to rounding, which may end a little above 1.
+        best = min(float(kernels.chance_rows(location, scale, place)[0]), 1.0)
         probability = (1.0 - rule.epsilon) * best + rule.epsilon / len(state.arms.names)
         return Chosen(int(place[0]), probability), float(score[0])
 
@@ -285,12 +318,15 @@ class SensorLearner:
         return rows
 
     def __repr__(self) -> str:
-        count = f"{len(self.sensors)} sensor{'s' if len(self.sensors) > 1 else ''}"
-        options = [f"context_dim={self.context_dim}"]
+        count = f"sensors={self.sensors!r}"
+        options = []
+        if self.is_complete:
+            count = f"{len(self.sensors)} sensor{'s' if len(self.sensors) > 1 else ''}"
+            options = [f"context_dim={self.context_dim}"]
         options += ["intercept=True"] if self.intercept else []
         options += [f"reward_scale={self.reward_scale}"] if self.reward_scale is not None else []
         options += ["em=True"] if self.em else []
-        return f"SensorLearner({self.policy!r}, {count}, {', '.join(options)})"
+        return f"SensorLearner({', '.join([repr(self.policy), count, *options])})"
 
 
 def _named(sensors: object) -> tuple[tuple[SensorName, ...], tuple[Sensor, ...]]:

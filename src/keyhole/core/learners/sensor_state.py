@@ -106,7 +106,7 @@ class SensorState:
         # The number of rewards at the last refresh of each parameter, and of s^2.
         self.refreshed, self.estimated = np.zeros(k), 0.0
         self.reward_variance = 1.0 if learner.reward_scale is None else learner.reward_scale**2
-        self._chooser: kernels.Chooser | None = None
+        self._chooser: tuple[kernels.Chooser, Rule] | None = None
         self.configuration(CONTEXT, np.ones(learner.context_dim, dtype=bool))
         for i in range(k):
             self._set_units(i)
@@ -320,25 +320,37 @@ class SensorState:
         """Scale the columns of estimated sensors to the doubt about them.
 
         delta = sqrt(a) gram^-1/2 theta, where theta has the prior covariance v^2 / prior, so that
-        the unit of these columns is sqrt(prior a) / v, with a = mu'R mu.
+        the unit of these columns is sqrt(prior a) / v, with a = mu'R mu = mu'S mu + mu'(R - S) mu.
         """
         learner = self.learner
         if not learner.doubt_columns:
             return
         first, d = int(learner.intercept), learner.context_dim
-        second = self._second_moment(i)[first : first + d, first : first + d]
+        of_x = slice(first, first + d)
+        mean, covariance = self._moments(i)
+        mu = mean[of_x]
+        second = np.outer(mu, mu) + covariance[of_x, of_x]
         v = float(self.posterior.noise_scale()[i])
         for j, start in learner.doubt_columns.items():
-            doubt = self.sensors[j].doubt
-            if doubt is None or v <= 0.0:
+            sensor = self.sensors[j]
+            if sensor.doubt is None or v <= 0.0:
                 continue
-            unsure = float(np.einsum("cd,cd->", doubt.spread, second)) / v**2
-            # Given y, a reward has at least the variance of what is unseen: R is at most that.
-            unit = np.sqrt(learner.policy.prior_precision * unsure)
-            self.units[i, start : start + 1 + self.sensors[j].dim] = unit
+            unseen = sensor.view(np.ones(sensor.dim, dtype=bool)).covariance
+            # What is unseen is a part of v^2. Directions of mu that no sensor shows would count
+            # with their prior variance otherwise, which may be many times that.
+            share = min(float((unseen * second).sum()) / v**2, 1.0)
+            share += float(mu @ (sensor.doubt.spread - unseen) @ mu) / v**2
+            unit = np.sqrt(learner.policy.prior_precision * share)
+            self.units[i, start : start + 1 + sensor.dim] = unit
 
     def _in_columns(self, i: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Return B_m, b_m, n_m and sum r^2 of a parameter, in the posterior's columns and units."""
+        if not self.learner.doubt_columns:  # the base rows are the columns
+            each = [
+                (sums.gram[i], sums.moment[i], sums.n[i], sums.squares[i]) for sums in self.sums
+            ]
+            gram, moment, n, squares = (np.array(part) for part in zip(*each, strict=True))
+            return gram, moment, n, squares
         units = self.units[i]
         parts = [
             sums.of([i]).times(units[:, None] * one.columns)
@@ -422,11 +434,12 @@ class SensorState:
         rows: Floats = designs * units
         return rows
 
-    def chooser(self, rule: Rule) -> kernels.Chooser:
-        """Return the compiled part that chooses, which is kept."""
+    def chooser(self) -> tuple[kernels.Chooser, Rule]:
+        """Return the compiled part that chooses, and its rule; both are kept."""
         kept, core = self._chooser, self.posterior.core
-        if kept is None or kept.core is not core:
-            kept = kernels.Chooser(core, rule, self.arms.parameter_of, keeps=True)
+        if kept is None or kept[0].core is not core:
+            rule = self.learner.policy.plain_rule()
+            kept = kernels.Chooser(core, rule, self.arms.parameter_of, keeps=True), rule
             self._chooser = kept
         return kept
 
