@@ -109,13 +109,18 @@ class SensorLearner:
         start, places = int(self.intercept) + self.context_dim, {}
         for j, sensor in enumerate(self.sensors):
             if sensor.doubt is not None:
-                places[j], start = start, start + 1 + sensor.dim
+                places[j], start = start, start + self.n_corrections(j)
         return places
+
+    def n_corrections(self, place: int) -> int:
+        """Return the number of corrections of an estimated sensor: a constant and coefficients."""
+        sensor = self.sensors[place]
+        return int(not sensor.is_centred) + int(sensor.dim)
 
     @cached_property
     def n_columns(self) -> int:
         """The number of columns of the posterior: a constant, x, and corrections."""
-        corrections = sum(1 + self.sensors[j].dim for j in self.doubt_columns)
+        corrections = sum(self.n_corrections(j) for j in self.doubt_columns)
         return int(int(self.intercept) + self.context_dim + corrections)
 
     def resolve(self, noise_scale: float, sensors: Mapping[SensorName, Sensor]) -> Self:

@@ -162,8 +162,10 @@ class SensorState:
         filled = _affine(matrix, vector - now.observation_mean, middle)
         values, vectors = np.linalg.eigh(now.doubt.gram)
         start = learner.doubt_columns[sensor]
-        columns[start, 0] = 1.0 / np.sqrt(now.doubt.n)
-        columns[start + 1 : start + 1 + now.dim] = (vectors / np.sqrt(values)) @ vectors.T @ filled
+        end = start + learner.n_corrections(sensor)
+        if not now.is_centred:
+            columns[start, 0] = 1.0 / np.sqrt(now.doubt.n)
+        columns[end - now.dim : end] = (vectors / np.sqrt(values)) @ vectors.T @ filled
         return Configuration(sensor, seen, gain, constant, columns, unseen)
 
     @property
@@ -248,7 +250,9 @@ class SensorState:
         """Estimate a sensor from all of its pairs, and convert its configurations."""
         pairs = self.pairs[sensor]
         self.paired[sensor] = float(pairs.seen[0])
-        self.sensors[sensor] = Sensor.of_pairs(pairs, self.learner.context_dim)
+        self.sensors[sensor] = Sensor.of_pairs(
+            pairs, self.learner.context_dim, self.learner.sensors[sensor].is_centred
+        )
         for place, one in enumerate(self.configurations):
             if one.sensor == sensor:
                 self.configurations[place] = self._configuration(sensor, one.seen)
@@ -341,7 +345,7 @@ class SensorState:
             share = min(float((unseen * second).sum()) / v**2, 1.0)
             share += float(mu @ (sensor.doubt.spread - unseen) @ mu) / v**2
             unit = np.sqrt(learner.policy.prior_precision * share)
-            self.units[i, start : start + 1 + sensor.dim] = unit
+            self.units[i, start : start + learner.n_corrections(j)] = unit
 
     def _in_columns(self, i: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Return B_m, b_m, n_m and sum r^2 of a parameter, in the posterior's columns and units."""

@@ -45,7 +45,8 @@ class View(NamedTuple):
 class Doubt(NamedTuple):
     """How far the coefficients D'mu may be off: delta ~ N(0, (mu'spread mu) gram^-1).
 
-    The constant of the prediction may be off too, by N(0, mu'spread mu / n).
+    The constant of the prediction may be off too, by N(0, mu'spread mu / n); n is infinite if there
+    is none.
     """
 
     gram: Floats  # (dim, dim)
@@ -149,7 +150,7 @@ class Sensor:
         object.__setattr__(self, "doubt", doubt)
 
     @classmethod
-    def calibrated(cls, x: ArrayLike, y: ArrayLike) -> Sensor:
+    def calibrated(cls, x: ArrayLike, y: ArrayLike, *, centred: bool = False) -> Sensor:
         """Estimate a sensor from pairs of a context and its measurement.
 
         The estimate begins as one pair would leave it whose entries have nothing to do with each
@@ -161,6 +162,9 @@ class Sensor:
             Contexts.
         y : array_like of shape (n, dim)
             Their measurements.
+        centred : bool, default False
+            Take the means of x and y as 0. Otherwise they are estimated, and the constant of a
+            prediction is doubted as its coefficients are.
 
         Examples
         --------
@@ -181,10 +185,10 @@ class Sensor:
             )
         moments = Moments.empty(contexts.shape[1] + measured.shape[1])
         moments.add(np.hstack([contexts, measured]))
-        return cls.of_pairs(moments, contexts.shape[1])
+        return cls.of_pairs(moments, contexts.shape[1], checks.flag("centred", centred))
 
     @classmethod
-    def of_pairs(cls, pairs: Moments, context_dim: int) -> Sensor:
+    def of_pairs(cls, pairs: Moments, context_dim: int, centred: bool) -> Sensor:
         """Return the calibrated sensor of the sums over pairs (x, y).
 
         Parameters
@@ -193,9 +197,13 @@ class Sensor:
             The sums, of vectors with x before y.
         context_dim : int
             The length of x.
+        centred : bool
+            Whether means are 0.
         """
-        n = float(pairs.seen[0])
+        n, mean = float(pairs.seen[0]), pairs.mean
         covariance = pairs.covariance
+        if centred:
+            covariance, mean = covariance + np.outer(mean, mean), np.zeros_like(mean)
         spread = np.diag(covariance).copy()
         spread[spread <= 0.0] = 1.0
         # One pair of independent entries in front of the others: never singular.
@@ -203,7 +211,6 @@ class Sensor:
         x, y = slice(0, context_dim), slice(context_dim, None)
         sensing = np.linalg.solve(joint[x, x], joint[x, y]).T
         noise = joint[y, y] - sensing @ joint[x, y]
-        mean = pairs.mean
         made = object.__new__(cls)
         made._set(
             np.ascontiguousarray(sensing),
@@ -215,7 +222,8 @@ class Sensor:
             None,
         )
         view = made.view(np.ones(made.dim, dtype=bool))
-        doubt = Doubt((n + 1.0) * joint[y, y], view.covariance, n + 1.0)
+        constant = np.inf if centred else n + 1.0
+        doubt = Doubt((n + 1.0) * joint[y, y], view.covariance, constant)
         object.__setattr__(made, "doubt", doubt)
         return made
 
@@ -267,6 +275,11 @@ class Sensor:
         doubt = Doubt(n * (context + noise), view.covariance + noise, float(n))
         object.__setattr__(sensor, "doubt", doubt)
         return sensor
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether the constant of a prediction is beyond doubt."""
+        return self.doubt is None or not np.isfinite(self.doubt.n)
 
     @property
     def dim(self) -> int:
