@@ -1,4 +1,4 @@
-"""The paper's experiments, and four of our own, as data."""
+"""The paper's experiments, and five of our own, as data."""
 
 from keyhole.lab.studies.arms import FIG3, SHARED
 from keyhole.lab.studies.dimensions import FIG1, FIG2
@@ -9,12 +9,13 @@ from keyhole.lab.studies.report import write as write_report
 from keyhole.lab.studies.report import write_audit
 from keyhole.lab.studies.running import Job, run
 from keyhole.lab.studies.scaling import SCALING
+from keyhole.lab.studies.sensors import SENSORS
 from keyhole.lab.studies.study import Cell, Choice, Outcome, Settings, Study, Table, Verdict
 from keyhole.lab.studies.variants import VARIANTS
 
 STUDIES: dict[str, Study] = {
     study.name: study
-    for study in (FIG1, FIG2, FIG3, FIG4, FIG5, FIG6, VARIANTS, SHARED, SCALING, MISSING)
+    for study in (FIG1, FIG2, FIG3, FIG4, FIG5, FIG6, VARIANTS, SHARED, SCALING, MISSING, SENSORS)
 }
 
 __all__ = [
