@@ -51,7 +51,7 @@ class Replay(kh.World):
         return self.noise
 
     def rounds(self, state: Any, n: int) -> kh.Rounds:  # noqa: ARG002
-        """The next n rounds, from the first again after the last."""
+        """Return the next n rounds; after the last, the first follows again."""
         start = self.at % len(self.made)
         now, self.at = slice(start, start + n), start + n
         made = self.made

@@ -38,7 +38,7 @@ class Work(NamedTuple):
 
 
 def make_work(n_arms: int, dim: int, rounds: int) -> Work:
-    """Standard normal observations; rewards of unit signal and unit noise."""
+    """Return standard normal observations, and rewards of unit signal and unit noise."""
     rng = np.random.default_rng(1)
     y = rng.standard_normal((rounds, n_arms, dim))
     eta = rng.standard_normal((n_arms, dim)) / np.sqrt(dim)
@@ -83,9 +83,9 @@ def online(work: Work) -> None:
 
 
 def rates(work: Work, rounds: dict[Callable[[Work], None], int]) -> list[float]:
-    """Rounds per second of each way to play the first so many rounds, the best of a few turns.
+    """Return the rounds per second of each function, the best of a few turns.
 
-    They take turns, so that a busy spell of a shared machine meets all of them alike.
+    They take turns, so that other load on the machine affects all of them alike.
     """
     best = dict.fromkeys(rounds, np.inf)
     for _ in range(REPEATS):

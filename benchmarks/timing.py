@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def best(call: Callable[[], object], repeats: int = 15) -> float:
-    """The shortest time of a few calls, in seconds: the one least disturbed by others."""
+    """Return the shortest time of a few calls, in seconds: the one least disturbed by others."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()

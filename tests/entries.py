@@ -233,7 +233,7 @@ def _bandit_methods(settings: dict[str, Any]) -> Entries:
         "merge": lambda _: {"other": bandit(**settings), "base": None},
         "add_arms": lambda _: {"arms": ["C"]},
         "remove_arms": lambda _: {"arms": ["B"]},
-        "save": lambda _: {"path": "/dev/null/bandit.npz"},
+        "save": lambda _: {"target": "/dev/null/bandit.npz"},
     }
 
     def method(name: str) -> Callable[[], Call]:

@@ -16,7 +16,7 @@ HOME = ROOT / ".before"
 
 
 def git(*arguments: str, env: Mapping[str, str] | None = None) -> str:
-    """What git answers in this repository."""
+    """Return the output of git in this repository."""
     command, variables = ["git", *arguments], {**os.environ, **(env or {})}
     return subprocess.check_output(command, cwd=ROOT, env=variables, text=True).strip()
 

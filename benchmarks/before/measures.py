@@ -39,7 +39,7 @@ class Measure:
 
 
 def starts() -> list[Measure]:
-    """What a fresh process pays."""
+    """Return the measurements of a fresh process."""
     decision = ("decision", "keyhole-read", "keyhole")
     return [
         Measure(f"{name}/{'cold' if cold else 'warm'}", "peers.start", given, fields, cold=cold)
@@ -52,15 +52,14 @@ def starts() -> list[Measure]:
 
 
 def rates(seconds: float, path: Callable[[Cell], Path]) -> list[Measure]:
-    """What is done per second, by measurements of so many seconds.
+    """Return the measurements of rates.
 
     Parameters
     ----------
     seconds : float
-        How long each takes, besides what it needs to begin.
+        Duration of each measurement, without its start.
     path : callable
-        Where the rounds of a size are.
-
+        Function from a size to the file of its rounds.
     """
     online = [
         Measure(
@@ -88,5 +87,5 @@ def rates(seconds: float, path: Callable[[Cell], Path]) -> list[Measure]:
 
 
 def sized(cell: Cell) -> str:
-    """A size by the name that tables give it."""
+    """Return the name of a size in tables."""
     return f"{cell[0]}x{cell[1]}"

@@ -19,7 +19,7 @@ FIELDS = {
 
 
 def better(one: Answer, other: Answer) -> Answer:
-    """The best of two answers, field by field; one that failed counts only if both did."""
+    """Return the better of two answers in each field; a failed one only if both failed."""
     if "failed" in one or "failed" in other:
         return one if "failed" in other else other
     return {
@@ -28,7 +28,7 @@ def better(one: Answer, other: Answer) -> Answer:
 
 
 def rows(measures: Measures) -> list[list[str]]:
-    """Name, before, now, unit, and by how many times now is better than before."""
+    """Return rows of name, before, now, unit and the improvement as a ratio."""
     table = []
     for name, answers in measures.items():
         for field, (unit, more) in FIELDS.items():
@@ -40,7 +40,7 @@ def rows(measures: Measures) -> list[list[str]]:
 
 
 def shares(measures: Measures) -> list[list[str]]:
-    """Name, before and now: the rate with the probability read as a share of that without it."""
+    """Return rows of name, before and now: the rate with the probability read over that without."""
     table = []
     for name, answers in measures.items():
         plain = measures.get(name.replace("online-read", "online"))
@@ -52,7 +52,7 @@ def shares(measures: Measures) -> list[list[str]]:
 
 
 def failures(measures: Measures) -> list[str]:
-    """What could not be measured, and why."""
+    """Return the failed measurements with their reasons."""
     return [
         f"{name}, {side}: {answer['failed']}"
         for name, answers in measures.items()

@@ -26,7 +26,7 @@ Call = Callable[[], object]
 
 
 def learned(n_arms: int, dim: int, **settings: Any) -> tuple[kh.Bandit, Any]:
-    """A bandit that has learned from some rounds, and observations for as many more."""
+    """Return a bandit that has learned from some rounds, and observations for as many more."""
     rng = np.random.default_rng(1)
     learner: Any = kh.ThompsonSampling(v=1.0)
     if hasattr(kh, "Learner"):  # before there were learners, a bandit had these settings
@@ -80,7 +80,7 @@ def probabilities_of_many(n_arms: int, dim: int) -> tuple[Call, int]:
 
 
 def choice_probabilities(n_arms: int, dim: int) -> tuple[Call, int]:
-    """The probability of every arm at one observation."""
+    """Compute the probability of every arm at one observation."""
     bandit, ys = learned(n_arms, dim)
     return lambda: bandit.choice_probabilities(ys[0]), 1
 
@@ -122,7 +122,7 @@ USES: dict[str, Callable[[int, int], tuple[Call, int]]] = {
 
 
 def rate(call: Call, count: int, seconds: float) -> float:
-    """Times per second that it is done, by the fastest call; each call does it `count` times."""
+    """Return the uses per second of the fastest call; each call has `count` uses."""
     call()  # whatever is loaded or compiled on first use
     times: list[float] = []
     start = time.perf_counter()

@@ -38,18 +38,18 @@ console = Console(stderr=True, highlight=False)
 
 
 def rate(answer: dict[str, float]) -> float:
-    """Rounds per second, or -1 if there is no such number."""
+    """Return the rounds per second, or -1 if they were not measured."""
     return answer.get("rate", -1.0)
 
 
 def started(python: Path, *task: str) -> dict[str, float]:
-    """The quickest of a few fresh processes."""
+    """Return the answer of the fastest of a few fresh processes."""
     answers = [ask(python, "peers.start", *task) for _ in range(STARTS)]
     return min(answers, key=lambda answer: answer.get("seconds", np.inf))
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    """Everything."""
+    """Run all measurements and return their results."""
     budget, start = 0.3 if quick else 1.5, time.monotonic()
     found: dict[str, Any] = {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),

@@ -47,7 +47,7 @@ class Peer:
         return HOME / self.name / "bin" / "python"
 
     def install(self) -> str:
-        """The version that is there now; raises CalledProcessError where it cannot be installed."""
+        """Install the library and return its version; raise CalledProcessError if that fails."""
         python, done = environment(HOME / self.name), HOME / self.name / "installed"
         if not done.exists():
             if self.without:

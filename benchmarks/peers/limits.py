@@ -111,7 +111,7 @@ class Floor(NamedTuple):
 
 
 def floor(world: kh.LinearWorld, rates: Machine, products: float) -> Floor:
-    """The floor of one simulated round of Thompson sampling in a world of one shared context."""
+    """Return the least time of one simulated round of Thompson sampling with a shared context."""
     n, d = world.n_arms, world.dim
     normals = d + min(n, d) + 2 * n  # the context, what is not seen of it, rewards, the policy's
     # y from normals, values, what is not seen; the means; P y of the winner, and forms of others,

@@ -32,7 +32,7 @@ def play(bandit: Any, ys: Any, rewards: Any, arms: Any) -> float:
 
 
 def speed(make: Any, given: Any, seconds: float) -> dict[str, float]:
-    """Rounds per second, and the memory that the work takes beyond a first small one."""
+    """Return the rounds per second, and the memory beyond that of a first small run."""
     ys, rewards = given["y"], given["rewards"]
     arms = np.full(max(len(ys), 30), -1)  # there before memory is counted: the faster, the more
     # Whatever is loaded or compiled on first use: many arms, few that are seen again, and numbers

@@ -80,7 +80,7 @@ def fastest(found: dict[str, Any], names: list[str], cell: str) -> tuple[str, fl
 
 
 def ratio(found: dict[str, Any], exact: list[str], cell: str) -> list[str]:
-    """A row of the first table."""
+    """Return a row of the first table."""
     ours = found["speed"]["keyhole"][cell]["rate"]
     name, peer = fastest(found, exact, cell)
     _, vw = fastest(found, VOWPAL_WABBIT, cell)
@@ -93,7 +93,7 @@ def ratio(found: dict[str, Any], exact: list[str], cell: str) -> list[str]:
 
 
 def reading(found: dict[str, Any], cell: str) -> list[str]:
-    """A row on what it costs to read the probability of each decision."""
+    """Return a row on the cost of reading the probability of each decision."""
     plain, read = (found["speed"][name][cell]["rate"] for name in ("keyhole", "keyhole-read"))
     _, parsed = fastest(found, [PARSED], cell)
     row = [f"{plain:,.0f}", f"{read:,.0f}", f"{read / plain:.0%}"]
@@ -103,14 +103,14 @@ def reading(found: dict[str, Any], cell: str) -> list[str]:
 
 
 def started(name: str, answer: dict[str, Any]) -> list[str]:
-    """A row on the first decision of a process."""
+    """Return a row on the first decision of a process."""
     if "failed" in answer:
         return [name, answer["failed"], "-"]
     return [name, f"{answer['seconds']:.2f}", f"{answer['memory']:,.0f}"]
 
 
 def column(found: dict[str, Any], field: str, form: str) -> dict[str, list[str]]:
-    """Of each library, one number a cell."""
+    """Return one number for each cell, by library."""
     return {
         name: [
             form.format(answers[cell][field]) if field in answers.get(cell, {}) else "-"
@@ -121,7 +121,7 @@ def column(found: dict[str, Any], field: str, form: str) -> dict[str, list[str]]
 
 
 def failures(found: dict[str, Any]) -> list[str]:
-    """What could not be measured, and why."""
+    """Return the failed measurements with their reasons."""
     return [
         f"{name} at {cell} ({one['failed']})"
         for name, answers in found["speed"].items()
@@ -131,7 +131,7 @@ def failures(found: dict[str, Any]) -> list[str]:
 
 
 def decision(found: dict[str, Any], judged: dict[str, Any], name: str) -> list[str]:
-    """A row on how good and how right a library's decisions are."""
+    """Return a row on the regret and the exactness of a library's decisions."""
     answer, one = found["regret"][name], judged.get(name)
     if "failed" in answer:
         return [name, answer["failed"], "-", "-", "-"]
@@ -146,7 +146,7 @@ def decision(found: dict[str, Any], judged: dict[str, Any], name: str) -> list[s
 
 
 def floor(found: dict[str, Any], cell: str) -> list[str]:
-    """A row on the least that a round can cost."""
+    """Return a row on the least time of a round."""
     one = found["limits"][cell]
     least = one["least"]
     took = 1.0 / found["simulation"][cell]["1"]
@@ -156,7 +156,7 @@ def floor(found: dict[str, Any], cell: str) -> list[str]:
 
 
 def plot(found: dict[str, Any], exact: list[str], folder: Path) -> None:
-    """Rounds per second in every cell, on a logarithmic scale; dotted: not the posterior."""
+    """Draw rounds per second in every cell, on a log scale; dotted: not the exact posterior."""
     mpl.use("agg")
     import matplotlib.pyplot as plt
 

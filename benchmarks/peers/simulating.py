@@ -28,7 +28,7 @@ def simulate(world: kh.World, horizon: int, replications: int, workers: int = 1)
 
 
 def rate(world: kh.World, workers: int, seconds: float) -> float:
-    """Rounds per second: the best of calls of 50 replications, or of two tenths of a second."""
+    """Return the rounds per second of the fastest call of 50 replications, or of 0.2 seconds."""
 
     def call(replications: int) -> Callable[[], None]:
         return lambda: simulate(world, work.HORIZON, replications, workers)

@@ -42,7 +42,7 @@ def replication(name: str, size: int) -> Callable[[], None]:
 
 
 def exponents() -> dict[str, dict[str, float]]:
-    """The slope of log seconds over log size, and the expected one."""
+    """Return the slope of log seconds over log size, and the expected one."""
     found = {}
     for name, (sizes, expected) in SWEEPS.items():
         runs = [replication(name, size) for size in sizes]

@@ -17,9 +17,9 @@ DRAWS, HISTORIES = 4000, (6, 40, 200)
 
 
 def world(n_arms: int, dim: int) -> kh.LinearWorld:
-    """A context of `dim` numbers that all arms share, each seen with noise of its own size.
+    """Return a world of one shared context, each entry observed with noise of the same variance.
 
-    R, and so v, is 1: that is what every library is told.
+    R, and so v, is 1, which is given to every library.
     """
     rng = np.random.default_rng(1)
     coefficients = rng.standard_normal((n_arms, dim))
@@ -37,18 +37,18 @@ def world(n_arms: int, dim: int) -> kh.LinearWorld:
 
 
 def sampled(world: Any, n: int, seed: int) -> Any:
-    """The first n rounds of a seed, in this version and in earlier ones."""
+    """Return the first n rounds of a seed, in this version and in earlier ones."""
     return world.sample(n, seed) if hasattr(world, "sample") else world.rounds(n, seed)
 
 
 def stream(n_arms: int, dim: int, rounds: int, seed: int = 1) -> dict[str, Any]:
-    """Rounds of that world."""
+    """Return rounds of that world."""
     made = sampled(world(n_arms, dim), rounds, seed)
     return {"y": made.observations[:, 0], "rewards": made.rewards, "values": made.values}
 
 
 def replications() -> dict[str, Any]:
-    """Rounds of all replications."""
+    """Return the rounds of all replications."""
     made = [stream(*REGRET_CELL, HORIZON, seed) for seed in range(REPLICATIONS)]
     return {key: np.stack([one[key] for one in made]) for key in made[0]}
 
@@ -77,7 +77,7 @@ def histories() -> tuple[dict[str, Any], list[Any]]:
 
 
 def save(folder: Path, name: str, arrays: dict[str, Any]) -> Path:
-    """A file that any environment can read."""
+    """Write a file that any environment can read, and return its path."""
     path = folder / f"{name}.npz"
     np.savez(path, **arrays)
     return path

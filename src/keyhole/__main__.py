@@ -1,7 +1,7 @@
 """`python -m keyhole`, and the command `keyhole`.
 
-Loading what a command needs takes seconds. The first line is therefore printed before anything is
-imported, to stderr: results on stdout stay as they are.
+Importing the modules of a command takes seconds. One line is therefore printed before any import,
+to stderr, so that stdout has the results only.
 """
 
 import sys
@@ -10,7 +10,7 @@ COMMANDS = ("reproduce", "simulate", "theory", "audit", "data")
 
 
 def main() -> None:
-    """Run the command line, or say what it lacks."""
+    """Run the command line, or print the install line of a missing extra."""
     words = sys.argv[1:]
     if words and words[0] in COMMANDS and not {"-h", "--help"} & set(words):
         print(f"keyhole {words[0]}: starting", file=sys.stderr, flush=True)  # noqa: T201

@@ -40,7 +40,7 @@ def floats(name: str, value: ArrayLike, *, max_value: float = LARGEST) -> NDArra
     """
     given = _regular(name, value)
     if _is_masked(value):
-        raise InvalidValue(f"{name} has masked entries; every entry must be a number")
+        raise InvalidValue(f"{name} must have a number in every entry, got masked entries")
     if given.dtype.kind not in "biuf" and not _holds_numbers(given):
         raise InvalidValue(f"{name} must be real numbers, got {_strangest(value, given)}")
     array = _as_float64(name, given, max_value)
@@ -100,13 +100,13 @@ def _regular(name: str, value: Any) -> NDArray[Any]:
     try:
         return np.asarray(_without_masked(value) if _has_masked_entry(value) else value)
     except OverflowError:
-        raise InvalidValue(f"{name} must be real numbers, got a far larger number") from None
+        raise InvalidValue(f"{name} must be real numbers, got one too large for a float") from None
     except (ValueError, TypeError):
         raise InvalidValue(
-            f"{name} must be of a regular shape, but its rows differ in length"
+            f"{name} must have rows of equal length, got rows of different lengths"
         ) from None
     except RecursionError:
-        raise InvalidValue(f"{name} must be numbers, got lists in lists without end") from None
+        raise InvalidValue(f"{name} must be numbers, got a list that contains itself") from None
     except Exception as reason:  # a user-defined object may raise anything
         raise InvalidValue(f"{name} cannot be read as an array: {shown(reason)}") from reason
 
@@ -160,7 +160,7 @@ def _as_float64(name: str, given: NDArray[Any], max_value: float) -> NDArray[np.
             return np.array(given, dtype=np.float64, order="C")
     except OverflowError:
         raise InvalidValue(
-            f"{name} must be at most {max_value:g}, got a far larger number"
+            f"{name} must be at most {max_value:g}, got one too large for a float"
         ) from None
 
 
@@ -204,7 +204,7 @@ def real(
         result = float(value)
     except OverflowError:
         raise InvalidValue(
-            f"{name} must be at most {max_value:g}, got a far larger number"
+            f"{name} must be at most {max_value:g}, got one too large for a float"
         ) from None
     if result != result:
         raise InvalidValue(f"{name} must be a number, got nan")
@@ -320,4 +320,4 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> InvalidValue:
     names = list(known)
     near = difflib.get_close_matches(str(given), names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    return InvalidValue(f"there is no {kind} {shown(given)}; there is {', '.join(names)}.{hint}")
+    return InvalidValue(f"{kind} must be one of {', '.join(names)}, got {shown(given)}.{hint}")

@@ -171,7 +171,7 @@ def test_nonsense(kind: Any, settings: dict[str, Any], message: str) -> None:
         kind(**settings)
 
 
-def test_what_is_told_in_a_simulation_is_not_for_online_use() -> None:
+def test_oracle_settings_are_refused_online() -> None:
     for policy in (kh.OFUL(r="oracle"), kh.GreedyFirst(v="oracle")):
-        with pytest.raises(kh.InvalidValue, match="for simulations"):
+        with pytest.raises(kh.InvalidValue, match="outside of a simulation, got 'oracle'"):
             kh.Bandit(policy, arms=2, dim=2, seed=1)

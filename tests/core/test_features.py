@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.core.observers.features import REWARDS
 from keyhole.core.observers.moments import Moments
+from keyhole.core.observers.observer import REWARDS
 from keyhole.core.observers.units import MIN_SEEN, Units, robust_unit
 from tests.bandits import bandit_of
 
@@ -183,7 +183,7 @@ def test_features_far_from_zero_lose_no_digits(offset: float) -> None:
     bandit.observe(z + offset)
     filled = bandit.choose([offset + 1.0, np.nan]).observation[1] - offset
     assert filled == pytest.approx(1.0, abs=0.02)
-    units = bandit._features.units
+    units = bandit._observer.units
     assert units is not None
     for j in range(2):  # 2000 values, of which every 32nd is kept
         middle, scale = robust_unit(z[::32, j] + offset)
@@ -195,7 +195,7 @@ def test_masked_entries_and_none_are_gaps_and_nothing_else_is() -> None:
     bandit = made(missing="predict")
     bandit.observe(observations(50))
     masked = np.ma.array([1.0, 999.0, 2.0, 3.0], mask=[False, True, False, False])
-    expected = bandit._features.filled(np.array([[1.0, np.nan, 2.0, 3.0]]))[0]
+    expected = bandit._observer.filled(np.array([[1.0, np.nan, 2.0, 3.0]]))[0]
     np.testing.assert_allclose(bandit.choose(masked).observation, expected)
     whole = np.ma.array([1, 999, 2, 3], mask=[False, True, False, False])
     assert np.isfinite(bandit.choose(whole).observation).all()
@@ -216,10 +216,10 @@ def test_asking_for_probabilities_leaves_no_trace() -> None:
     bandit = made(missing="predict", standardize=True)
     for y in with_gaps(observations(60), 0.2):
         bandit.learn(bandit.choose(y), 1.0)
-    seen = bandit._features.moments.pairs.copy()
+    seen = bandit._observer.moments.pairs.copy()
     chances = bandit.choice_probabilities([np.nan, 1.0, 2.0, 3.0])
     assert sum(chances.values()) == pytest.approx(1.0)
-    assert (bandit._features.moments.pairs == seen).all()
+    assert (bandit._observer.moments.pairs == seen).all()
 
 
 def test_many_at_once() -> None:
@@ -321,7 +321,7 @@ def test_a_feature_that_comes_late_has_its_own_unit() -> None:
     options: dict[str, Any] = {"missing": "predict", "standardize": True, "intercept": True}
     metres, other = made(**options), made(**options)
     assert play(metres, ys) == play(other, ys, np.array([1.0, 1.0, 1e4, 1.0]))
-    units = metres._features.units
+    units = metres._observer.units
     assert units is not None
     assert units.known.all()
 
@@ -345,7 +345,7 @@ def test_rewards_that_waited_are_told_of_features_with_a_few_gaps() -> None:
     for t, y in enumerate(ys):
         fresh.choose(y)
         fresh.learn(kh.Decision(arm=t % 3, observation=ys[0]), 1.0)
-    units = fresh._features.units
+    units = fresh._observer.units
     assert units is not None
     assert units.known.all()
 
@@ -421,17 +421,17 @@ def test_merged_bandits_know_what_both_learned(one: int, two: int) -> None:
     a, b = observations(one, seed=11), 2.0 * observations(two, seed=12) + 1.0
     learned(first, a)
     learned(second, b)
-    units = first._features.units or second._features.units
+    units = first._observer.units or second._observer.units
     first.merge(second)
-    units = units or first._features.units
+    units = units or first._observer.units
     both = np.vstack([a, b])
-    np.testing.assert_allclose(first._features.moments.mean, both.mean(axis=0))
+    np.testing.assert_allclose(first._observer.moments.mean, both.mean(axis=0))
     assert sum(first.counts.values()) + sum(first.waiting.values()) == one + two
     if units is None:
         assert one + two < MIN_SEEN
         return
     arms = np.concatenate([np.arange(one) % 3, np.arange(two) % 3])
-    rewards = np.concatenate([np.arange(one) % 7, np.arange(two) % 7]) - first._features.zero
+    rewards = np.concatenate([np.arange(one) % 7, np.arange(two) % 7]) - first._observer.zero
     x = np.column_stack([np.ones(len(both)), (both - units.middle) / units.scale])
     for arm in range(3):
         own = x[arms == arm]
@@ -453,7 +453,7 @@ def test_merged_from_a_common_base(tmp_path: Path, shared: int) -> None:
     learned(two, observations(60, seed=22))
     one.merge(two, base=base)
     assert sum(one.counts.values()) == shared + 120
-    assert one._features.moments.seen.max() == shared + 120
+    assert one._observer.moments.seen.max() == shared + 120
 
 
 def test_a_base_that_is_not_one_is_refused() -> None:
@@ -480,7 +480,7 @@ def test_merging_takes_over_units_that_only_the_other_knows() -> None:
         blind.learn(decision, float(t % 3))
     learned(sighted, ys)
     blind.merge(sighted)
-    units = blind._features.units
+    units = blind._observer.units
     assert units is not None
     assert units.known.all()
     assert sum(blind.counts.values()) == 160
@@ -551,7 +551,7 @@ def test_rewards_wait_for_their_zero() -> None:
         bandit.learn(bandit.choose(y), 50.0 + n)
         assert sum(bandit.waiting.values()) == (0 if n == REWARDS else n)
         assert bandit.posterior.count.sum() == (REWARDS if n == REWARDS else 0)
-    assert bandit._features.zero == 50.0 + (REWARDS + 1) / 2
+    assert bandit._observer.zero == 50.0 + (REWARDS + 1) / 2
 
 
 def test_rewards_from_another_zero() -> None:
@@ -582,9 +582,9 @@ def test_bandits_with_different_zeros_are_merged(rounds: tuple[int, int]) -> Non
     if len(rows) < REWARDS:
         assert first.posterior.count.sum() == 0
         return
-    zero = first._features.zero
+    zero = first._observer.zero
     assert zero is not None
-    design = first._features.design(rows)
+    design = first._observer.design(rows)
     for arm in range(3):
         x, r = design[arms == arm], rewards[arms == arm] - zero
         precision = np.eye(5) + x.T @ x
@@ -598,7 +598,7 @@ def test_the_zero_is_in_the_file(tmp_path: Path) -> None:
     _, _, bandit = played(100.0, intercept=True)
     bandit.save(tmp_path / "bandit.npz")
     again = kh.Bandit.load(tmp_path / "bandit.npz", resume=True)
-    assert again._features.zero == bandit._features.zero
+    assert again._observer.zero == bandit._observer.zero
     assert again.choose(np.ones(4)).score == bandit.choose(np.ones(4)).score
     with np.load(tmp_path / "bandit.npz") as file:
         arrays = dict(file)

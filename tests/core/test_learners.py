@@ -25,7 +25,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 def world_of(missing: str | None, *, shared: bool) -> kh.World:
-    """Features in units far apart and about 3, some of them hidden if that is allowed."""
+    """Observer in units far apart and about 3, some of them hidden if that is allowed."""
     whole = kh.LinearWorld(
         sensing=np.diag([1.0, 30.0, 0.1]),
         coefficients=np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.5, 0.5, 0.0]]),

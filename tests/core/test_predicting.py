@@ -1,4 +1,4 @@
-"""Predictions of missing entries against their formula, by both ways to decompose correlations."""
+"""Predictions of missing entries against their formula, whether or not correlations fit."""
 
 import numpy as np
 import pytest
@@ -12,11 +12,13 @@ def predicted(moments: Moments, row: np.ndarray) -> np.ndarray:
     missing = np.isnan(row)
     correlation = moments.covariance / np.outer(scale, scale)
     values, vectors = np.linalg.eigh(correlation[np.ix_(~missing, ~missing)])
+    # The smallest power of two that makes all positive; 2^-40 is rounding.
+    lack = 2.0 ** max(np.floor(np.log2(-values[0])) + 1.0, -40.0) if values[0] < 0.0 else 0.0
     pairs = moments.pairs[np.ix_(~missing, ~missing)]
-    ridge = 1.0 / pairs.max() + 2.0 * max(-values[0], 0.0)
+    ridge = 1.0 / pairs.max() + 2.0 * lack
     fewest = max(pairs.min(), 1.0)
     ridge += (1.0 - fewest / pairs.max()) * np.sqrt(len(pairs) / fewest)
-    weights = np.maximum(values, 0.0) + ridge
+    weights = values + ridge
     result = row.copy()
     for j in np.flatnonzero(missing):
         cross = correlation[j, ~missing] @ vectors

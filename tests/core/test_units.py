@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import keyhole as kh
-from keyhole.core.observers.features import LOOKS, REWARDS
+from keyhole.core.observers.observer import LOOKS, REWARDS
 from keyhole.core.observers.units import MIN_SEEN, SAMPLE, Sample, robust_unit
 from tests.bandits import bandit_of
 
@@ -108,14 +108,14 @@ def test_clipping_is_at_so_many_units_from_the_middle() -> None:
         values = 1000.0 + np.random.default_rng(1).standard_normal((MIN_SEEN, 1))
         bandit.observe(values)
         middle, scale = robust_unit(values[:, 0])
-        design = bandit._features.design(np.array([[middle + 4 * scale], [middle + 9 * scale]]))
-        far = bandit._features.design(np.array([[-1e30]]))
+        design = bandit._observer.design(np.array([[middle + 4 * scale], [middle + 9 * scale]]))
+        far = bandit._observer.design(np.array([[-1e30]]))
         assert design[0] == pytest.approx(design[1])
         expected = -4.0 if intercept else middle / scale - 4.0
         assert far[0, -1] == pytest.approx(expected)
     as_it_is = made(dim=1, clip=None)
     as_it_is.observe(values)
-    assert as_it_is._features.design(np.array([[5e3]]))[0, 0] == pytest.approx(5e3 / scale)
+    assert as_it_is._observer.design(np.array([[5e3]]))[0, 0] == pytest.approx(5e3 / scale)
     for wrong in ({"clip": 0.5}, {"clip": "x"}, {"clip": 5.0, "standardize": False}):
         with pytest.raises(kh.InvalidValue, match="clip"):
             made(**wrong)
@@ -131,7 +131,7 @@ def test_tiny_numbers_at_the_start_are_no_units(clip: float | None) -> None:
             size = 1e-160 if t < MIN_SEEN else 1.0
             bandit.learn(bandit.choose(size * rng.standard_normal(2)), float(rng.standard_normal()))
     assert is_finite(bandit)
-    units = bandit._features.units
+    units = bandit._observer.units
     assert units is not None
     assert np.allclose(np.log10(units.scale), 0.0, atol=0.4)
     assert sum(bandit.counts.values()) == 400
@@ -149,8 +149,8 @@ def test_units_that_turn_out_wrong_are_replaced_exactly() -> None:
         rows.append(y)
         arms.append(int(decision.arm))
         if t == LOOKS[0] - 2:
-            early = bandit._features.units
-    units = bandit._features.units
+            early = bandit._observer.units
+    units = bandit._observer.units
     assert units is not None
     assert early is not None
     assert (units.scale > 10 * early.scale).all()
@@ -173,7 +173,7 @@ def test_a_learner_in_another_process_settles_units_too() -> None:
         learns.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
     assert sum(learns.counts.values()) == MIN_SEEN + 5
     assert sum(learns.waiting.values()) == 0
-    np.testing.assert_array_equal(learns._features.moments.pairs, chooses._features.moments.pairs)
+    np.testing.assert_array_equal(learns._observer.moments.pairs, chooses._observer.moments.pairs)
 
 
 def test_what_was_predicted_elsewhere_is_not_taken_for_seen() -> None:
@@ -183,7 +183,7 @@ def test_what_was_predicted_elsewhere_is_not_taken_for_seen() -> None:
         y = np.where(rng.random(2) < 0.3, np.nan, rng.standard_normal(2))
         decision = chooses.choose(y)
         learns.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
-    for mine, theirs in zip(learns._features.moments, chooses._features.moments, strict=True):
+    for mine, theirs in zip(learns._observer.moments, chooses._observer.moments, strict=True):
         np.testing.assert_allclose(mine, theirs)
 
 
@@ -192,7 +192,7 @@ def test_an_observation_counts_once() -> None:
     for k in range(10):
         decision = bandit.choose([float(k), 1.0])
         bandit.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
-    assert bandit._features.moments.seen.max() == 10
+    assert bandit._observer.moments.seen.max() == 10
 
 
 def test_rewards_that_wait_for_long_are_told() -> None:
@@ -258,7 +258,7 @@ def test_values_that_are_alike_for_long_are_not_clipped_for_good(kind: str) -> N
         warnings.simplefilter("ignore", kh.KeyholeWarning)
         for value in values + 0.1 * rng.standard_normal(4000):
             bandit.observe([value])
-    design = bandit._features.design(values[-2000:, None])[:, 1]
+    design = bandit._observer.design(values[-2000:, None])[:, 1]
     assert np.mean(np.abs(design) == 10.0) == 0.0
 
 
@@ -305,7 +305,7 @@ def test_warnings_that_are_errors_lose_nothing() -> None:
                     bandit.learn(decision, 1.0)
     assert raised == 1
     assert sum(bandit.counts.values()) == 60
-    assert bandit._features.seen == 60
+    assert bandit._observer.seen == 60
 
 
 def test_columns_in_another_order_are_refused() -> None:

@@ -21,7 +21,6 @@ import pytest
 
 import keyhole as kh
 from keyhole import files
-from keyhole.files import arrays as module
 from keyhole.files import read_arrays, replacing, write_arrays
 
 ARRAYS = {"x": np.arange(6.0).reshape(2, 3), "header": np.array("{}")}
@@ -98,7 +97,10 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 def test_what_is_no_path_is_refused(path: Any) -> None:
     """Above all numbers, which `open` reads as file descriptors, and then closes."""
     bandit = kh.Bandit(kh.Greedy(), arms=2, dim=1)
-    for use in (put, read_arrays, bandit.save, kh.Bandit.load):
+    uses: list[Any] = [put, bandit.save]
+    if not isinstance(path, bytes):  # to readers these are content
+        uses += [read_arrays, kh.Bandit.load]
+    for use in uses:
         with pytest.raises(kh.InvalidValue, match="path"):
             use(path)
     os.fstat(0), os.fstat(1)  # still open
@@ -401,7 +403,7 @@ def test_the_crafted_members_are_near_misses() -> None:
     with zipfile.ZipFile(file, "w") as made:
         made.writestr("x.npy", npy(data=np.arange(3.0).tobytes()))
         made.writestr("y.npy", npy(version=2, data=np.arange(3.0).tobytes()))
-    for array in module.read_archive(file, "memory").values():
+    for array in read_arrays(file).values():
         assert array.tolist() == [0.0, 1.0, 2.0]
 
 
@@ -473,7 +475,7 @@ def test_any_flipped_bit_or_cut_is_a_file_error_or_harmless(tmp_path: Path) -> N
         flipped = bytearray(whole)
         flipped[place // 8] ^= 1 << (place % 8)
         try:
-            back = module.read_archive(io.BytesIO(flipped), "flipped")
+            back = read_arrays(bytes(flipped))
         except kh.FileError:
             refused += 1
             continue
@@ -482,7 +484,7 @@ def test_any_flipped_bit_or_cut_is_a_file_error_or_harmless(tmp_path: Path) -> N
     assert refused > 500
     for size in range(0, len(whole), 37):
         with pytest.raises(kh.FileError):
-            module.read_archive(io.BytesIO(whole[:size]), "cut")
+            read_arrays(whole[:size])
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_another_simulation_is_not_resumed(tmp_path: Path) -> None:
             run(resume=tmp_path / "kept", **settings)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
-    with pytest.raises(kh.InvalidValue, match="not empty"):
+    with pytest.raises(kh.InvalidValue, match="resume must be a new folder"):
         run(resume=tmp_path / "mine")
 
 
@@ -82,7 +82,7 @@ def test_a_damaged_plan(tmp_path: Path, text: str) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(kh.FileError, match="damaged"):
         run(resume=tmp_path, horizon=100)
-    with pytest.raises(kh.InvalidValue, match="is a file"):
+    with pytest.raises(kh.InvalidValue, match="resume must be a folder, got the file"):
         run(resume=tmp_path / "plan.json")
 
 

@@ -32,7 +32,9 @@ def test_blocks_of_any_size_give_the_same_rounds() -> None:
 
 def test_a_learner_must_say_what_to_do_about_missing_entries() -> None:
     world = kh.MissingWorld(WORLD, share=0.3)
-    with pytest.raises(kh.InvalidValue, match=r"Greedy\(\) does not say.*missing='predict'"):
+    with pytest.raises(
+        kh.InvalidValue, match=r"learner Greedy\(\) does not accept.*missing='predict'"
+    ):
         kh.simulate(world, kh.Greedy(), horizon=20, replications=1, seed=1)
 
 
@@ -92,7 +94,7 @@ def test_a_recipe_of_worlds_with_missing_entries() -> None:
     assert shown["kind"] == "RandomMissingWorld of RandomLinearWorld"
     assert shown["missing_share"] == 0.3
     assert hidden.draw(1).dim == hidden.dim == 4
-    with pytest.raises(kh.InvalidValue, match=r"worlds are drawn from.*got LinearWorld"):
+    with pytest.raises(kh.InvalidValue, match=r"recipe must have draw, n_arms.*got LinearWorld"):
         kh.RandomMissingWorld(WORLD, share=0.1)
 
 

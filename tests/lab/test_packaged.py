@@ -388,10 +388,12 @@ def test_the_checksum_comes_before_the_pickle(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_names_and_what_they_are() -> None:
-    with pytest.raises(kh.InvalidValue, match=r"no table 'warfarn'.*Did you mean warfarin\?"):
+    with pytest.raises(
+        kh.InvalidValue, match=r"table must be one of .*got 'warfarn'. Did you mean warfarin\?"
+    ):
         kh.datasets.table("warfarn")
     with pytest.raises(
-        kh.InvalidValue, match=r"no one label: keyhole.lab.datasets.table\('warfarin'\)"
+        kh.InvalidValue, match=r"no single label: .* keyhole.lab.datasets.table\('warfarin'\)"
     ):
         kh.datasets.load("warfarin")
     wrong = replace(TABLES["actg175"], sha256=sha256(CSV).hexdigest(), shape=(3, 9))

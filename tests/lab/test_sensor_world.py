@@ -211,7 +211,9 @@ class Misnumbered(SensorWorld):
 
 def test_a_sensor_that_is_not_there_is_refused() -> None:
     world = Misnumbered(sensors=sensors(), coefficients=np.eye(3))
-    with pytest.raises(kh.InvalidValue, match="must give sensors as 10 whole numbers from 0 to 1"):
+    with pytest.raises(
+        kh.InvalidValue, match="must return sensors as 10 whole numbers from 0 to 1"
+    ):
         kh.simulate(
             world,
             kh.SensorLearner(kh.ThompsonSampling(), "oracle"),

@@ -146,8 +146,8 @@ def test_decisions_depend_on_nothing_hidden(policy: kh.Policy) -> None:
         block = kernels.Block(y, rewards, z, uniforms)
         truth = kernels.Oracle(hidden, -hidden, np.empty(0, np.int64), eta)
         kernels.run_block(player.chooser, block, truth, 0, player.record)
-        noted = player.record.noted[:, len(SUMS) :][:, :n]
-        arms: np.ndarray = np.diff(noted, axis=0, prepend=0.0).argmax(axis=1)
+        pulls = player.record.results[:, len(SUMS) :][:, :n]
+        arms: np.ndarray = np.diff(pulls, axis=0, prepend=0.0).argmax(axis=1)
         return arms
 
     arms = pulls(rewards, np.zeros((rounds, n)), np.zeros((n, d)))
@@ -525,7 +525,7 @@ def test_rounds_must_be_rounds() -> None:
         def rounds(self, state: Any, n: int) -> Any:
             return dataclasses.astuple(super().rounds(state, n))
 
-    with pytest.raises(kh.InvalidValue, match="must give Rounds, got"):
+    with pytest.raises(kh.InvalidValue, match="must return Rounds, got"):
         run(Bare())
 
 
@@ -563,10 +563,10 @@ def test_an_executor_that_takes_no_more_work() -> None:
     ("settings", "message"),
     [
         ({"world": "linear"}, "world"),
-        ({"policies": []}, "at least one policy"),
-        ({"policies": ["greedy"]}, "policies"),
+        ({"policies": []}, "at least one entry, got none"),
+        ({"policies": ["greedy"]}, "learners must be"),
         ({"policies": [kh.Greedy(), kh.Greedy()]}, "the same"),
-        ({"policies": {1: kh.Greedy()}}, "name must be a text, got 1"),
+        ({"policies": {1: kh.Greedy()}}, "name of a learner must be a string, got 1"),
         ({"horizon": 0}, "horizon"),
         ({"horizon": 10.0}, "horizon"),
         ({"replications": 0}, "replications"),
@@ -597,8 +597,8 @@ def test_an_executor_that_takes_no_more_work() -> None:
         ({"seed": np.random.SeedSequence(10**5000)}, "seed"),
         ({"progress": "yes"}, "progress"),
         ({"progress": np.array([1, 2])}, "progress"),
-        ({"policies": [10**5000]}, "policies"),
-        ({"policies": {10**5000: kh.Greedy()}}, "name must be a text"),
+        ({"policies": [10**5000]}, "learners must be"),
+        ({"policies": {10**5000: kh.Greedy()}}, "name of a learner must be a string"),
         ({"policies": np.array(["greedy"])}, "learners"),
         ({"checkpoints": [1e30]}, "checkpoints"),
         ({"checkpoints": 10**12, "horizon": 10**14}, "checkpoints"),

@@ -217,7 +217,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "fig2").touch()
-    with pytest.raises(kh.FileError, match="needs a folder"):
+    with pytest.raises(kh.FileError, match="must be a folder for the study"):
         run(job("fig2"), tmp_path)
 
 

@@ -123,7 +123,7 @@ def test_one_policy_picked_out_still_has_its_figures(runs: xr.Dataset) -> None:
     one = runs.sel(policy="greedy")
     for name in kh.plots.__all__:
         assert getattr(kh.plots, name)(one).axes
-    with pytest.raises(kh.InvalidValue, match="t = 2"):
+    with pytest.raises(kh.InvalidValue, match="time of at least 2"):
         kh.plots.normalized_regret(runs.isel(time=[0]))
     with pytest.raises(kh.InvalidValue, match=r"runs\.regret"):
         kh.summary.summarize(runs)  # type: ignore[arg-type]

@@ -341,7 +341,7 @@ def test_what_stands_still_or_has_too_few_replications_is_not_decided() -> None:
 
 def test_too_few_checkpoints_say_so() -> None:
     short = curves(np.tile(TIME, (3, 1))).isel(time=[-2, -1])
-    with pytest.raises(ValueError, match="too few to tell how curves grow"):
+    with pytest.raises(ValueError, match="too few to fit the growth of curves"):
         evidence.power_of_log(short)
 
 

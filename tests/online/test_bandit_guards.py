@@ -50,7 +50,7 @@ BAD: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
     "too many rows": ("choose", (np.ones((4, 2)),), {}, r"\(3, 2\).*got \(4, 2\)"),
     "three axes": ("choose", (np.ones((1, 3, 2)),), {}, "shape"),
     "a number": ("choose", (1.0,), {}, "shape"),
-    "ragged": ("choose", ([[1.0, 2.0], [1.0]],), {}, "regular"),
+    "ragged": ("choose", ([[1.0, 2.0], [1.0]],), {}, "rows of equal length"),
     "text": ("choose", (["1", "2"],), {}, "real numbers"),
     "complex": ("choose", (np.array([1j, 0]),), {}, "real numbers"),
     "None": ("choose", ([None, 1.0],), {}, "real numbers"),

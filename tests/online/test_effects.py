@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.core.observers.features import LOOKS, PREDICTED, REWARDS
+from keyhole.core.observers.observer import LOOKS, PREDICTED, REWARDS
 from keyhole.core.observers.units import MIN_SEEN
 from tests.bandits import bandit_of
 
@@ -93,18 +93,18 @@ def test_predicting_anew_is_learning_from_the_better_predictions() -> None:
     rng, mix = np.random.default_rng(2), np.random.default_rng(1).standard_normal((3, 3))
     bandit = made(dim=3, arms=1, missing="predict")
     rows, rewards, filled = [], [], []
-    while bandit._features.seen < LOOKS[0]:
+    while bandit._observer.seen < LOOKS[0]:
         y = rng.standard_normal(3) @ mix.T
         row = np.where(rng.random(3) < 0.2, np.nan, y)
         decision = bandit.choose(row)
         rows.append(row)
         filled.append(decision.observation)
         rewards.append(float(y.sum()))
-        if bandit._features.seen < LOOKS[0]:  # the last one is not learned
+        if bandit._observer.seen < LOOKS[0]:  # the last one is not learned
             bandit.learn(decision, rewards[-1])
     # The last observation made it look again: nothing was added to the moments since.
     again = np.array(rows)
-    bandit._features.moments.fill(again)
+    bandit._observer.moments.fill(again)
     x, r = again[:-1], np.array(rewards[:-1])
     np.testing.assert_allclose(bandit.posterior.precision[0], np.eye(3) + x.T @ x, atol=1e-9)
     np.testing.assert_allclose(bandit.posterior.moment[0], x.T @ r, atol=1e-9)

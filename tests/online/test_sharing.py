@@ -237,8 +237,8 @@ def test_a_bandits_posterior_is_handed_out_as_a_copy() -> None:
     ("call", "message"),
     [
         (lambda p: p.keep([3]), "from 0 to 2"),
-        (lambda p: p.keep([0, 0]), "each of them once"),
-        (lambda p: p.keep([]), "at least one"),
+        (lambda p: p.keep([0, 0]), "different indices"),
+        (lambda p: p.keep([]), "one or more"),
         (lambda p: p.keep("A"), "parameters must be"),
         (lambda p: p.predict([5], np.ones((1, 3))), "from 0 to 2"),
         (lambda p: p.predict([0], np.ones((1, 2))), "shape"),
@@ -248,7 +248,7 @@ def test_a_bandits_posterior_is_handed_out_as_a_copy() -> None:
         (lambda p: p.merge(None), "Posterior"),
         (lambda p: p.merge(p.copy(), base=3), "Posterior"),
         (lambda p: p.extend(-1), "n_parameters"),
-        (lambda p: p.learn(0, [[1.0], [1.0, 2.0]], 1.0), "regular"),
+        (lambda p: p.learn(0, [[1.0], [1.0, 2.0]], 1.0), "rows of equal length"),
         (lambda p: p.learn(True, Y, 1.0), "parameter"),
     ],
 )

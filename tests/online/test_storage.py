@@ -1,7 +1,12 @@
 """Bandits on disk: whole or not at all, and never by pickle."""
 
+import errno
+import io
 import json
 import os
+import pickle
+import resource
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -271,8 +276,8 @@ def test_large_scales_and_drift_are_no_damage(tmp_path: Path) -> None:
         {"learned_ids": [1]},
         {"columns": ["a"]},
         {"columns": "abc"},
-        {"features": {"intercept": 5}},
-        {"features": {"unknown": True}},
+        {"observer": {"intercept": 5}},
+        {"observer": {"unknown": True}},
         {"probabilities": 1},
         {"dim": 0},
         {"dim": 10**300},
@@ -313,3 +318,133 @@ def test_what_is_no_path(bandit: kh.Bandit, path: Any) -> None:
         bandit.save(path)
     with pytest.raises(kh.KeyholeError):
         kh.Bandit.load(path)
+
+
+# -- paths, open files, bytes ----------------------------------------------------------------------
+
+
+def is_the_same(one: kh.Bandit, other: kh.Bandit) -> bool:
+    pairs = zip(one.posterior.state, other.posterior.state, strict=True)
+    return one.arms == other.arms and all(np.array_equal(*pair) for pair in pairs)
+
+
+def test_to_and_from_bytes_and_open_files(bandit: kh.Bandit, path: Path, tmp_path: Path) -> None:
+    content = bandit.to_bytes()
+    memory = io.BytesIO(b"something before")
+    memory.seek(0, os.SEEK_END)
+    bandit.save(memory)
+    with open(tmp_path / "open.npz", "wb") as file:
+        bandit.save(file)
+        assert not file.closed
+        # What was saved is there before the file is closed.
+        assert is_the_same(kh.Bandit.load(tmp_path / "open.npz"), bandit)
+    with open(path, "rb") as file:
+        for source in (content, bytearray(content), memoryview(content), memory, file):
+            assert is_the_same(kh.Bandit.load(source), bandit)
+        assert not file.closed
+
+
+@pytest.mark.parametrize("kind", ["path", "file", "bytes"])
+def test_a_damaged_source_is_named(path: Path, kind: str) -> None:
+    edited(path, {"arms": ["A"]})
+    with open(path, "rb") as file:
+        sources: dict[str, Any] = {"path": path, "file": file, "bytes": path.read_bytes()}
+        name = "the given bytes" if kind == "bytes" else str(path)
+        with pytest.raises(kh.FileError, match=f"^{name} cannot be loaded: "):
+            kh.Bandit.load(sources[kind])
+
+
+def test_files_that_cannot_be_used_are_refused(bandit: kh.Bandit, tmp_path: Path) -> None:
+    place = tmp_path / "x"
+    with open(place, "w") as text, open(place, "rb") as readable:
+        with pytest.raises(kh.InvalidValue, match=f"text file: open {place} in binary"):
+            bandit.save(text)  # type: ignore[arg-type] # on purpose
+        with pytest.raises(kh.InvalidValue, match=f"not open to write: {place}"):
+            bandit.save(readable)
+    with pytest.raises(kh.InvalidValue, match="closed file"):
+        bandit.save(readable)
+    with open(place, "wb") as writable, pytest.raises(kh.InvalidValue, match="not open to read"):
+        kh.Bandit.load(writable)
+    read_end, write_end = os.pipe()
+    refused = pytest.raises(kh.InvalidValue, match="cannot seek: give its bytes")
+    with open(read_end, "rb") as pipe, open(write_end, "wb"), refused:
+        kh.Bandit.load(pipe)
+    assert place.read_bytes() == b""
+
+
+def test_a_full_disk_is_named(bandit: kh.Bandit, path: Path) -> None:
+    """No file may be longer than 1,000 bytes here."""
+    old = path.read_bytes()
+    other = path.parent / "other.npz"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(kh.FileError, match=f"cannot write {path}: file too large"):
+            bandit.save(path)
+        refused = pytest.raises(kh.FileError, match=f"cannot write {other}: file too large")
+        with open(other, "wb", buffering=0) as file, refused:
+            bandit.save(file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_bytes() == old
+
+
+def test_a_missing_folder_and_a_read_only_place_are_named(
+    bandit: kh.Bandit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = tmp_path / "nowhere" / "bandit.npz"
+    with pytest.raises(kh.FileError, match=f"cannot write {missing}: its folder does not exist"):
+        bandit.save(missing)
+
+    def refuse(*_: Any, **__: Any) -> int:  # root may write everywhere
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(kh.FileError, match=f"cannot write {tmp_path / 'b'}: read-only file system"):
+        bandit.save(tmp_path / "b")
+
+
+def test_loading_holds_no_second_copy() -> None:
+    """At its peak, loading takes what the bandit then keeps: its arrays, and pending updates."""
+    n_arms, dim = 200, 100
+    bandit = kh.Bandit(kh.ThompsonSampling(), arms=n_arms, dim=dim, seed=1)
+    content = bandit.to_bytes()
+    arrays = sum(array.nbytes for array in bandit.posterior.state)
+    pending = 2 * 8 * n_arms * kernels.TOGETHER * dim
+    tracemalloc.start()
+    try:
+        again = kh.Bandit.load(content)
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert arrays < kept < 1.05 * (arrays + pending)
+    assert peak < 1.1 * (arrays + pending)
+    assert kernels.is_aligned(again._learned.posterior.core.state.matrices)
+
+
+def test_a_bandit_does_not_keep_the_memory_of_its_pickle(bandit: kh.Bandit) -> None:
+    """Buffers out of band may be writable, and be loaded twice."""
+    buffers: list[pickle.PickleBuffer] = []
+    text = pickle.dumps(bandit, protocol=5, buffer_callback=buffers.append)
+    assert buffers
+    shared = [bytearray(each.raw()) for each in buffers]
+    one, two = (pickle.loads(text, buffers=shared) for _ in range(2))
+    one.learn(one.choose(np.ones(3)), 5.0)
+    assert is_the_same(two, bandit)
+    assert not is_the_same(one, bandit)
+
+
+def test_a_dim_beyond_the_file_takes_no_memory(path: Path) -> None:
+    """The moments of ten million features would take 800 TB."""
+    header = {"dim": 10**7, "observer": {"missing": "predict"}}
+    with pytest.raises(kh.FileError, match="smaller than dim=10000000"):
+        kh.Bandit.load(edited(path, header))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e130, -1e130])
+def test_one_bad_number_is_noticed(path: Path, value: float) -> None:
+    with np.load(path) as file:
+        moment = file["moment"]
+    moment[1, 2] = value
+    with pytest.raises(kh.FileError, match=r"moment is not finite|moment holds numbers beyond"):
+        kh.Bandit.load(edited(path, moment=moment))

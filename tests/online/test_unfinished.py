@@ -87,7 +87,8 @@ def test_learning_one_reward(options: dict[str, Any], rounds: int, carried: bool
         assert rewards(bandit) == rounds + 1, line
         assert is_whole(bandit)
         line += 1
-    assert line > (15 if carried or options else 2)
+    # Once units are fixed, a reward is one compiled call with options, too.
+    assert line > (15 if carried or (options and rounds < 32) else 2)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -129,7 +129,7 @@ def test_without_a_compiler_it_is_slow_and_right_and_says_so(checkout: Checkout)
         assert "install a C compiler" in complaint
     assert "compiling" not in complaint
     assert checkout.says(KEYHOLE_BUILD="python") == ("python 44", "")
-    assert "here it may be python" in checkout.says(KEYHOLE_BUILD="baseline")[1]
+    assert "here it must be python" in checkout.says(KEYHOLE_BUILD="baseline")[1]
 
 
 def test_a_kernel_that_went_away_is_not_found_compiled(checkout: Checkout) -> None:

@@ -8,7 +8,6 @@ from keyhole.cli import audit, data, reproduce, simulate, theory
 
 app = typer.Typer(
     name="keyhole",
-    help="Decisions whose context is seen only in part: simulate them, and redo the paper.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -24,9 +23,9 @@ app.add_typer(data.app, name="data")
 
 @app.callback(invoke_without_command=True)
 def about(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
-    """Decisions whose context is seen only in part: simulate them, and redo the paper."""
+    """Simulate contextual bandits with partially observed contexts, and reproduce the paper."""
     if version:
         from keyhole import __version__
 

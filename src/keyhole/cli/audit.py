@@ -1,4 +1,4 @@
-"""`keyhole audit`: claims of the paper against simulation."""
+"""`keyhole audit`: tests of the paper's claims by simulation."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-[bold]keyhole audit[/]   a small world, where every claim can be measured, in 40 s
+[bold]keyhole audit[/]   a small world, in which every claim can be tested, in 40 s
 
-[bold]keyhole audit --arms 5 --dim 2 --horizon 20000 --replications 100[/]   harder
+[bold]keyhole audit --arms 5 --dim 2 --horizon 20000 --replications 100[/]   a larger test
 
-[bold]keyhole audit --config study.toml --json[/]   a world of yours, for machines
+[bold]keyhole audit --config study.toml --json[/]   the world of a file, as JSON
 """
 
 
@@ -34,27 +34,29 @@ def audit(
     context_dim: ContextDim = None,
     dim: Dim = None,
     config: Config = None,
-    horizon: Annotated[int, typer.Option(min=100, help="Rounds.")] = 4000,
-    replications: Annotated[int, typer.Option(min=4, help="Replications.")] = 40,
+    horizon: Annotated[int, typer.Option(min=100, help="Number of rounds.")] = 4000,
+    replications: Annotated[int, typer.Option(min=4, help="Number of replications.")] = 40,
     delta: Delta = 0.1,
-    controls: Annotated[bool, typer.Option(help="Also claims that must be contradicted.")] = True,
+    controls: Annotated[
+        bool, typer.Option(help="Include negative controls, which must be contradicted.")
+    ] = True,
     seed: Seed = 1,
-    out_dir: Annotated[Path, typer.Option("--out", help="Where to write the page.")] = Path(
+    out_dir: Annotated[Path, typer.Option("--out", help="Folder for the page.")] = Path(
         "keyhole-report"
     ),
     json: Json = False,
 ) -> None:
-    """Hold claims of the paper against simulation, and write a page about it.
+    """Test the paper's claims by simulation, and write a page with the results.
 
-    "holds": an exact test excludes that the claim fails twice as often as it may. "not
-    contradicted": no test speaks against it, and none for it. "cannot tell": too few pulls, or too
-    much noise.
+    Verdicts: "holds" if an exact test shows that the claim fails less than twice as often as it
+    may; "contradicted" if a test rejects it; "not contradicted" if no test decides; "cannot tell"
+    if there are too few pulls or too much noise.
 
-    Controls are claims outside their assumptions: they must be contradicted.
+    Negative controls are claims outside their assumptions; they must be contradicted.
 
-    Worlds in which the theory promises nothing are refused.
+    It is an error if the theory promises nothing in the world.
 
-    Exits with 1 if a claim is contradicted, or a control is not.
+    The exit code is 1 if a claim is contradicted, or a control is not.
     """
     from keyhole.lab.audit import Scope
     from keyhole.lab.audit import audit as run
@@ -70,7 +72,7 @@ def audit(
             status.update(f"auditing: {len(findings)} claims done, the last {found.name}")
     out_dir.mkdir(parents=True, exist_ok=True)
     page = write_audit(out_dir, scope, findings)
-    if (out_dir / REPORT_PAGE).exists():  # which then links to it
+    if (out_dir / REPORT_PAGE).exists():  # it links to this page
         write_report(out_dir, list(STUDIES.values()))
     if json:
         as_json(
@@ -87,7 +89,7 @@ def audit(
 
 
 def _show(findings: list[Finding]) -> None:
-    table = Table("", "claim", "label", "what was seen", show_lines=True)
+    table = Table("", "claim", "label", "evidence", show_lines=True)
     for one in findings:
         failed = not one.expected and one.as_expected
         good = failed or one.verdict == "holds"

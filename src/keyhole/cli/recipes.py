@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -91,16 +91,27 @@ def from_flags(world: Mapping[str, Any], policies: list[str] | None) -> Recipe:
     """
     for flag in ("rewards", "label"):
         if flag in world and "data" not in world:
-            raise InvalidValue(f"--{flag} is for --data")
+            raise InvalidValue(f"--{flag} needs --data, got {shown(world[flag])} without it")
     for name, (flag, reason) in LINEAR_FLAGS.items():
         if name in world and "data" in world:
-            raise InvalidValue(f"{flag} is not for --data: {reason}")
+            raise InvalidValue(f"{flag} cannot be used with --data: {reason}")
     if "fill" in world and "missing" not in world:
-        raise InvalidValue("--fill is for --missing")
+        raise InvalidValue(f"--fill needs --missing, got {shown(world['fill'])} without it")
     chosen = policies or ["thompson", "greedy"]
     world = dict(world)
     options = _options(world)
     return Recipe(world, _learners([_words(text) for text in chosen], options), dict(SIZES))
+
+
+def flags_of(settings: Iterable[str]) -> str:
+    """Return the flags of settings as text.
+
+    Examples
+    --------
+    >>> flags_of(["n_arms", "context_dim"])
+    '--arms, --context-dim'
+    """
+    return ", ".join(f"--{name.removeprefix('n_').replace('_', '-')}" for name in settings)
 
 
 def _options(world: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +155,7 @@ def from_file(path: Path) -> Recipe:
     known = {*SIZES, "world", "policies"}
     if unknown := set(given) - known:
         raise FileError(
-            f"{path} has {', '.join(sorted(unknown))}; there is {', '.join(sorted(known))}"
+            f"{path} must have only {', '.join(sorted(known))}, got {', '.join(sorted(unknown))}"
         )
     world = dict(given.get("world", {})) if isinstance(given.get("world", {}), dict) else None
     policies = given.get("policies", [{"kind": "thompson"}])
@@ -171,7 +182,7 @@ def _words(text: str) -> dict[str, Any]:
     for part in filter(None, rest.split(",")):
         name, equals, value = part.partition("=")
         if not equals:
-            raise InvalidValue(f"a policy is written like thompson:v=2, got {text!r}")
+            raise InvalidValue(f"a policy must be written like thompson:v=2, got {text!r}")
         table[name.strip()] = _number(value.strip())
     return table
 
@@ -190,7 +201,7 @@ def _policies(tables: list[dict[str, Any]]) -> list[Policy]:
     made = [_policy(table) for table in tables]
     for i, policy in enumerate(made):
         if policy in made[:i]:
-            raise InvalidValue(f"two policies are the same: {policy!r}; give each once")
+            raise InvalidValue(f"policies must differ, got {policy!r} twice")
     return made
 
 
@@ -198,7 +209,7 @@ def _policy(table: dict[str, Any]) -> Policy:
     kind = table.pop("kind", None)
     if kind not in POLICIES:
         raise checks.unknown("policy", kind, POLICIES)
-    # In a simulation the world's own scale is the natural one.
+    # A simulation can take the noise scale from the world.
     usual = {"thompson": {"v": "oracle"}, "greedy-first": {"v": "oracle"}, "oful": {"r": "oracle"}}
     return _made(POLICIES[kind], {**usual.get(kind, {}), **table}, kind)
 
@@ -207,6 +218,6 @@ def _made(kind: type[Made], settings: dict[str, Any], what: str) -> Made:
     known = [name for name in inspect.signature(kind).parameters if name != "data"]
     if unknown := set(settings) - {*known, "data"}:
         raise InvalidValue(
-            f"{what} has no setting {', '.join(sorted(unknown))}; there is {', '.join(known)}"
+            f"settings of {what} must be among {', '.join(known)}, got {', '.join(sorted(unknown))}"
         )
     return kind(**settings)

@@ -1,4 +1,4 @@
-"""`keyhole reproduce`: every figure of the paper, its checked claims, and one page about them."""
+"""`keyhole reproduce`: the figures of the paper, decisions on its claims, and one page."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-[bold]keyhole reproduce[/]   everything, at full size
+[bold]keyhole reproduce[/]   all studies, at full size
 
-[bold]keyhole reproduce --quick[/]   a first look at everything
+[bold]keyhole reproduce --quick[/]   all studies, at a small size
 
-[bold]keyhole reproduce fig3 shared --seed 7[/]   two studies, with other randomness
+[bold]keyhole reproduce fig3 shared --seed 7[/]   two studies, with another seed
 
-[bold]keyhole reproduce fig4 --data-dir my-folder[/]   with data files of yours
+[bold]keyhole reproduce fig4 --data-dir my-folder[/]   with your data files
 
 [bold]keyhole reproduce --scheduler tcp://10.0.0.1:8786[/]   on a Dask cluster
 """
@@ -52,35 +52,41 @@ OUTCOME_COLOURS = {"holds": "green", "does not hold": "red", "cannot tell": "yel
 @clean
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Which studies: {NAMES}. By default all.")
+        list[str] | None, typer.Argument(help=f"Studies to run: {NAMES}.  \\[default: all]")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small version of each.")] = False,
-    horizon: Annotated[int | None, typer.Option(min=100, help="Rounds; by default 10,000.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run a tenth of the rounds and ten replications.")
+    ] = False,
+    horizon: Annotated[
+        int | None, typer.Option(min=100, help="Number of rounds.  \\[default: 10,000]")
+    ] = None,
     replications: Annotated[
-        int | None, typer.Option(min=2, help="Replications; by default 50 to 200.")
+        int | None, typer.Option(min=2, help="Number of replications.  \\[default: 50 to 200]")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="All randomness follows from it.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 1,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads; by default one for each core.")
+        int | None, typer.Option(min=1, help="Number of threads.  \\[default: one for each core]")
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="The address of a Dask scheduler to run on.")
+        str | None,
+        typer.Option(help="Address of a Dask scheduler to run on.  \\[default: threads]"),
     ] = None,
     data_dir: DataDir = None,
-    out_dir: Annotated[Path, typer.Option("--out", help="Where to write.")] = Path(
-        "keyhole-report"
-    ),
+    out_dir: Annotated[
+        Path, typer.Option("--out", help="Folder for the page, figures and data.")
+    ] = Path("keyhole-report"),
     json: Json = False,
 ) -> None:
-    """Make the figures of the paper, check what each claims, and write one page about it.
+    """Draw the figures of the paper, decide each claim, and write one page with the results.
 
-    Finished work is not done twice, and an interrupted run goes on.
+    Finished studies and replications are reused, and an interrupted run continues.
 
-    Each claim holds, does not hold, or the run cannot tell; all three are results, and no errors.
+    Each claim holds, does not hold, or the run cannot tell. All three are results, not errors.
 
-    Where the paper's data can be neither found nor downloaded, stand-ins are taken and named.
+    If the paper's data can be neither found nor downloaded, stand-ins are used and named.
 
-    A data file that is not what it must be is an error, or without names leaves its studies out.
+    A data file with wrong content is an error if studies are named; otherwise its studies are left
+    out.
     """
     from keyhole.lab.studies import STUDIES, Settings, run, write_report
 
@@ -101,11 +107,11 @@ def reproduce(
             try:
                 made = run(job, out_dir, executor=executor, workers=workers, progress=advance)
             except KeyboardInterrupt:
-                err().print("what is finished is kept: the same command goes on from here")
+                err().print("finished work is stored: the same command continues from here")
                 raise
             manifests.append(made)
             if not json:
-                _tell(made)
+                _show(made)
     page = write_report(out_dir, list(STUDIES.values()), left_out)
     seconds = time.perf_counter() - start
     if json:
@@ -176,7 +182,7 @@ def _tried(tables: list[Table], settings: Settings) -> tuple[list[str], dict[str
     return absent, wrong
 
 
-def _tell(made: dict[str, Any]) -> None:
+def _show(made: dict[str, Any]) -> None:
     out().print(f"[bold]{made['study']}[/] {made['title']}")
     for absent, used in made.get("stand_ins", {}).items():
         out().print(f"  [yellow]stand-in[/]: {used} for the paper's {absent}", soft_wrap=True)
@@ -206,7 +212,9 @@ def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor |
         yield None
         return
     if workers is not None:
-        raise InvalidValue("--workers is for threads here: a scheduler has workers of its own")
+        raise InvalidValue(
+            f"--workers cannot be used with --scheduler, which has its own workers, got {workers}"
+        )
     try:
         from distributed import Client
     except ModuleNotFoundError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-[bold]keyhole simulate[/]   Thompson sampling and Greedy, 5 arms, contexts of 20 seen as 10
+[bold]keyhole simulate[/]   Thompson sampling and Greedy, 5 arms, contexts of 20 observed as 10
 
 [bold]keyhole simulate --arms 20 --policy thompson --policy linucb:alpha=2 --plot regret.png[/]
 
@@ -46,77 +46,88 @@ def simulate(
     ] = None,
     dim: Annotated[
         int | None,
-        typer.Option(min=1, help="Length of what is seen.  \\[default: 10, or half the columns]"),
+        typer.Option(min=1, help="Length of an observation.  \\[default: 10, or half the columns]"),
     ] = None,
     shared_parameter: Annotated[
-        bool, typer.Option("--shared-parameter", help="One parameter for all arms.")
+        bool, typer.Option("--shared-parameter", help="Use one parameter for all arms.")
     ] = False,
     shared_context: Annotated[
-        bool, typer.Option("--shared-context", help="One context for all arms.")
+        bool, typer.Option("--shared-context", help="Use one context for all arms.")
     ] = False,
     fixed: Annotated[
-        bool, typer.Option("--fixed", help="One world for all replications, not one for each.")
+        bool, typer.Option("--fixed", help="Use one world for all replications.")
     ] = False,
     data: Annotated[
-        str | None, typer.Option(help="A data set by name, or a CSV file: each class an arm.")
+        str | None, typer.Option(help="Name of a data set, or a CSV file; each class is an arm.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="The column of labels in a CSV file.  \\[default: the last]")
+        str | None, typer.Option(help="Column of labels in a CSV file.  \\[default: the last]")
     ] = None,
     rewards: Annotated[
-        str | None, typer.Option(help="With --data: logistic or linear.  \\[default: logistic]")
+        str | None,
+        typer.Option(help="Rewards with --data: logistic or linear.  \\[default: logistic]"),
     ] = None,
     missing: Annotated[
-        float | None, typer.Option(help="The share of entries that are hidden at random.")
+        float | None, typer.Option(help="Share of entries missing at random.  \\[default: none]")
     ] = None,
     fill: Annotated[
         str | None,
-        typer.Option(help="With --missing: predict, mean, zero or drop.  \\[default: predict]"),
+        typer.Option(
+            help="Filling with --missing: predict, mean, zero or drop.  \\[default: predict]"
+        ),
     ] = None,
     intercept: Annotated[
-        bool, typer.Option("--intercept", help="Let every arm learn a constant.")
+        bool, typer.Option("--intercept", help="Fit a constant for each arm.")
     ] = False,
     standardize: Annotated[
-        bool, typer.Option("--standardize", help="Take features in units of their own spread.")
+        bool, typer.Option("--standardize", help="Scale each feature by its standard deviation.")
     ] = False,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A policy, such as thompson:v=2; several are compared.  "
+            help="Policy, such as thompson:v=2; repeat the option to compare several.  "
             "\\[default: thompson and greedy]"
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file with the world and the policies.")
+        Path | None,
+        typer.Option(help="TOML file with the world and the policies, instead of flags."),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(min=1, help="Rounds.  \\[default: 2000]")] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, help="Rounds per run.  \\[default: 2000]")
+    ] = None,
     replications: Annotated[
-        int | None, typer.Option(min=1, help="Replications.  \\[default: 20]")
+        int | None, typer.Option(min=1, help="Number of replications.  \\[default: 20]")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="All randomness follows from it.  \\[default: 1]")
+        int | None, typer.Option(min=0, help="Seed of all random numbers.  \\[default: 1]")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads; by default one for each core.")
+        int | None, typer.Option(min=1, help="Number of threads.  \\[default: one for each core]")
     ] = None,
-    out_file: Annotated[Path | None, typer.Option("--out", help="Keep the runs as netCDF.")] = None,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="Write the runs to a netCDF file.")
+    ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw regret over time: .png, .svg or .pdf.")
+        Path | None, typer.Option(help="Draw regret over time to a .png, .svg or .pdf file.")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="A folder to keep finished replications in, and go on from.")
+        Path | None,
+        typer.Option(help="Folder for finished replications; the same command continues there."),
     ] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Let policies play the same rounds of a world, and say how they did."""
+    """Simulate policies on the same rounds of a world, and print their regret."""
     from keyhole.cli import recipes
     from keyhole.lab import plots
     from keyhole.lab.simulation import simulate as run
 
     for path in (out_file, plot):
         if path is not None and not path.resolve().parent.is_dir():
-            raise InvalidValue(f"there is no folder {path.resolve().parent} to write into")
+            raise InvalidValue(
+                f"{path} cannot be written: create the folder {path.resolve().parent} first"
+            )
     if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
         raise InvalidValue(f"--plot must end in .png, .svg or .pdf, got {plot.name}")
     flags = {
@@ -137,7 +148,10 @@ def simulate(
     given = {name: value for name, value in flags.items() if value is not None}
     recipe = recipes.from_flags(given, policy) if config is None else recipes.from_file(config)
     if config is not None and (given or policy):
-        raise InvalidValue("--config describes the world and the policies: give no flags for them")
+        raise InvalidValue(
+            "--config sets the world and the policies: give it without "
+            + recipes.flags_of([*given, *(["policy"] if policy else [])])
+        )
     sizes = {"horizon": horizon, "replications": replications, "seed": seed}
     settings = {**recipe.sizes, **{name: n for name, n in sizes.items() if n is not None}}
     runs = run(

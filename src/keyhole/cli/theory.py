@@ -1,4 +1,4 @@
-"""`keyhole theory`: the constants of a world, its bounds, and the rounds that they take."""
+"""`keyhole theory`: the constants of a world, the paper's bounds for it, and a planner."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-[bold]keyhole theory --arms 5 --context-dim 20 --dim 10[/]   its constants and bounds
+[bold]keyhole theory --arms 5 --context-dim 20 --dim 10[/]   constants and bounds
 
-[bold]keyhole theory --error 0.1 --arm 2[/]   and when arm 2 is known to within 0.1
+[bold]keyhole theory --error 0.1 --arm 2[/]   also the rounds until the error of arm 2 is below 0.1
 
 [bold]keyhole theory --config study.toml --horizon 100000 --delta 0.01 --json[/]
 """
@@ -49,35 +49,38 @@ def theory(
     context_dim: ContextDim = None,
     dim: Dim = None,
     config: Config = None,
-    horizon: Annotated[int, typer.Option(min=2, help="Rounds that the bounds are for.")] = 10_000,
+    horizon: Annotated[int, typer.Option(min=2, help="Horizon of the bounds, in rounds.")] = 10_000,
     delta: Delta = 0.05,
     v: Annotated[
-        float | None, typer.Option(help="The dispersion of Thompson sampling.  [default: R]")
+        float | None, typer.Option(help="Dispersion of Thompson sampling.  \\[default: R]")
     ] = None,
     error: Annotated[
-        float | None, typer.Option(help="Plan: rounds until an arm's error is below this.")
+        float | None,
+        typer.Option(
+            help="Also plan the rounds until an arm's error is below this.  \\[default: no plan]"
+        ),
     ] = None,
-    arm: Annotated[int, typer.Option(min=1, help="Plan: of which arm.")] = 1,
+    arm: Annotated[int, typer.Option(min=1, help="Arm of the plan, from 1.")] = 1,
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
-    """Print the constants of a world, and the bounds of the paper for it.
+    """Print the constants of a world, and the paper's bounds for it.
 
     Each bound has a status: proved, corrected or open, with the gaps of its proof listed below. A
-    bound whose time has not come prints as "not yet".
+    bound that begins after the horizon prints as "not yet".
 
-    With --error, say how many rounds it takes to know an arm that well: by theorem 1, and by
-    simulation.
+    With --error, the number of rounds until an arm's error is below it is printed too: by theorem
+    1, and by simulation.
     """
     from keyhole.theory import GAPS, Promises, instance
 
     world = linear_world(arms, context_dim, dim, config, seed)
     if arm > world.n_arms:
-        raise InvalidValue(f"there is no arm {arm}: the world has {world.n_arms}")
+        raise InvalidValue(f"--arm must be from 1 to {world.n_arms}, got {arm}")
     if error is not None and not math.isfinite(world.r2):
         raise InvalidValue(
-            "--error: there is no plan for this world. Contexts and sensing noise are not both "
-            "normal: estimates do not tend to eta, however long the run"
+            "--error cannot be used with this world: contexts and sensing noise are not both "
+            "normal, so that estimates do not converge to eta"
         )
     constants = instance(world)
     promises = Promises(constants, horizon=horizon, delta=delta, v=v)

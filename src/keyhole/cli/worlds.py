@@ -16,10 +16,12 @@ Arms = Annotated[int | None, typer.Option(min=1, help="Number of arms.  \\[defau
 ContextDim = Annotated[
     int | None, typer.Option(min=1, help="Length of the hidden context.  \\[default: 4]")
 ]
-Dim = Annotated[int | None, typer.Option(min=1, help="Length of what is seen.  \\[default: 4]")]
-Config = Annotated[Path | None, typer.Option(help="A TOML file whose \\[world] is taken.")]
-Seed = Annotated[int, typer.Option(min=0, help="All randomness follows from it.")]
-Delta = Annotated[float, typer.Option(help="The probability of failure that is allowed.")]
+Dim = Annotated[int | None, typer.Option(min=1, help="Length of an observation.  \\[default: 4]")]
+Config = Annotated[
+    Path | None, typer.Option(help="TOML file with a table \\[world], instead of flags.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
+Delta = Annotated[float, typer.Option(help="Allowed probability of failure.")]
 
 
 def linear_world(
@@ -40,7 +42,7 @@ def linear_world(
     dim : int or None
         Length of an observation; by default 4.
     config : Path or None
-        A TOML file whose [world] is taken instead.
+        A TOML file with a table [world], instead of the sizes.
     seed : int
         Seed of the world.
 
@@ -60,10 +62,10 @@ def linear_world(
     sizes = {"n_arms": arms, "context_dim": context_dim, "dim": dim}
     given = {name: size for name, size in sizes.items() if size is not None}
     if config is not None and given:
-        raise InvalidValue("--config describes the world: give no flags for it")
+        raise InvalidValue(f"--config sets the world: give it without {recipes.flags_of(given)}")
     usual = {"n_arms": 3, "context_dim": 4, "dim": 4}
     described = {**usual, **given} if config is None else recipes.from_file(config).described
     world = recipes.Recipe({**described, "fixed": True}, {}, {}).world(seed, None)
     if not isinstance(world, LinearWorld):
-        raise InvalidValue("the theory is about linear worlds, not about data sets")
+        raise InvalidValue(f"the world must be a LinearWorld, got a {type(world).__name__}")
     return world

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from keyhole import checks
 from keyhole.core import kernels
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 
 # Scores are products of numbers that may each be as large as `checks.LARGEST`.
 EXTREME = 1e300
@@ -57,11 +57,11 @@ def choice_probabilities(
     epsilon = checks.real("epsilon", epsilon, min_value=0.0, max_value=1.0)
     if location.shape != scale.shape or location.ndim == 0 or location.shape[-1] == 0:
         raise InvalidValue(
-            "location and scale need a number for each arm and the same shape, "
+            "location and scale must have a number for each arm and the same shape, "
             f"got {location.shape} and {scale.shape}"
         )
     if (scale < 0).any():
-        raise InvalidValue(f"scale must not be negative, but holds {scale.min()}")
+        raise InvalidValue(f"scale must be at least 0, got {scale.min()}")
     n_arms = location.shape[-1]
     rows = kernels.winning_rows(location.reshape(-1, n_arms), scale.reshape(-1, n_arms))
     # The integrals are exact to rounding, which may end a little above 1.
@@ -105,7 +105,10 @@ def expected_largest(location: ArrayLike, scale: ArrayLike) -> float:
 
     location, scale = checks.floats("location", location), checks.floats("scale", scale)
     if (scale < 0).any() or location.shape != scale.shape or location.ndim != 1:
-        raise InvalidValue("location and scale need a number for each arm, scales at least 0")
+        raise InvalidValue(
+            "location and scale must have a number for each arm, with scale at least 0, "
+            f"got {shown(location)} and {shown(scale)}"
+        )
     centre, drawn = location.max(), scale > 0
     certain = location[~drawn].max(initial=-np.inf)
     location, scale = location[drawn], scale[drawn]

@@ -339,28 +339,36 @@ class Posterior:
         for each in (other, base):
             if not isinstance(each, Posterior | None) or other is None:
                 raise InvalidValue(
-                    f"merge takes another Posterior, and one as base, got {shown(each)}"
+                    f"other must be a Posterior, and base a Posterior or None, got {shown(each)}"
                 )
         start = base or Posterior(
             n_parameters=self.n_parameters, dim=self.dim, prior_precision=self.prior_precision
         )
         for each in (other, start):
             if (each.n_parameters, each.dim) != (self.n_parameters, self.dim):
-                raise InvalidValue("posteriors of different sizes cannot be merged")
+                raise InvalidValue(
+                    f"posteriors must have the same sizes to be merged, got "
+                    f"{(self.n_parameters, self.dim)} and {(each.n_parameters, each.dim)}"
+                )
             if each.prior_precision != self.prior_precision:
-                raise InvalidValue("posteriors of different prior_precision cannot be merged")
+                raise InvalidValue(
+                    f"posteriors must have the same prior_precision to be merged, got "
+                    f"{self.prior_precision:g} and {each.prior_precision:g}"
+                )
         gained = other.precision - start.precision
         # The gain is a sum of y y', so positive semidefinite up to this much rounding.
         slack = 1e-9 * np.abs(other.precision).max(axis=(1, 2))
         grew = is_sure or (np.linalg.eigvalsh(gained)[:, 0] >= -slack).all()
         if (other.count < start.count).any() or not grew:
-            raise InvalidValue("both posteriors must have learned all that their base has")
+            raise InvalidValue("other must contain all data of base: give an earlier base")
         if (self.count < start.count).any():
-            raise InvalidValue("both posteriors must have learned all that their base has")
+            raise InvalidValue("this posterior must contain all data of base: give an earlier base")
         lowest = np.linalg.eigvalsh(self.precision + gained)[:, 0]
         squares = self.squares + other.squares - start.squares
         if is_sure and ((lowest < -slack).any() or (squares < -1e-9 * self.squares).any()):
-            raise InvalidValue("what these posteriors learned since their base does not add up")
+            raise InvalidValue(
+                "the merged sums are not valid: give the base that both posteriors started from"
+            )
         self.state.precision[:] += np.triu(gained)
         for name in ("moment", "n", "squares"):
             mine, theirs, known = (getattr(x.state, name) for x in (self, other, start))
@@ -411,7 +419,9 @@ class Posterior:
         """Keep only these parameters, in this order."""
         kept = self._indices(parameters)
         if kept.size == 0 or np.unique(kept).size < kept.size:
-            raise InvalidValue("keep takes at least one parameter, and each of them once")
+            raise InvalidValue(
+                f"parameters must be one or more different indices, got {shown(parameters)}"
+            )
         self._core = _core_of(State(*(array[kept] for array in self.state)))
 
     def copy(self) -> Posterior:
@@ -420,7 +430,7 @@ class Posterior:
 
     @classmethod
     def of_state(cls, state: State) -> Posterior:
-        """Return a posterior of these arrays; the matrices are copied to where they are fastest."""
+        """Return a posterior that keeps these arrays; matrices that are not aligned are copied."""
         posterior = object.__new__(cls)
         posterior._core = _core_of(state)
         return posterior
@@ -440,7 +450,8 @@ class Posterior:
         is_whole = indices.size == 0 or np.asarray(parameters).dtype.kind in "iuO"
         if indices.ndim != 1 or not is_whole or not inside.all():
             raise InvalidValue(
-                f"parameters must be whole numbers from 0 to {self.n_parameters - 1}"
+                f"parameters must be whole numbers from 0 to {self.n_parameters - 1}, "
+                f"got {shown(parameters)}"
             )
         return indices.astype(np.int64)
 
@@ -457,6 +468,8 @@ def _restored(arrays: tuple[Floats, ...]) -> Posterior:
 
 def _core_of(state: State) -> kernels.Core:
     """Return the compiled part of a state, whose matrices begin with a line of the cache."""
+    if kernels.is_aligned(state.matrices):
+        return kernels.Core(state)
     matrices = kernels.aligned_zeros(state.matrices.shape)
     matrices[...] = state.matrices
     return kernels.Core(state._replace(matrices=matrices))

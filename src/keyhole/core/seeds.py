@@ -127,11 +127,14 @@ class Stream:
         return self._filled(fill_uniforms, size, out)
 
     def _filled(self, fill: Callable[[Bits, Floats], None], size: Shape, out: Floats | None) -> Any:
-        room = np.empty(() if size is None else size) if out is None else out
-        if not room.flags.c_contiguous or room.dtype != np.float64:
-            raise InvalidValue("out must be a contiguous array of float64")
-        fill(self.state, room.reshape(-1))
-        return float(room) if size is None and out is None else room
+        array = np.empty(() if size is None else size) if out is None else out
+        if not array.flags.c_contiguous or array.dtype != np.float64:
+            raise InvalidValue(
+                f"out must be a contiguous array of float64, got {array.dtype} "
+                f"of shape {array.shape}"
+            )
+        fill(self.state, array.reshape(-1))
+        return float(array) if size is None and out is None else array
 
 
 class Streams:

@@ -5,12 +5,16 @@ Errors name the path that was given, never a temporary file. No pickle is ever o
 
 from keyhole.files.arrays import DAMAGE, read_arrays, write_arrays
 from keyhole.files.paths import Path, checked_path, naming
+from keyhole.files.streams import Source, Target, given_name
 from keyhole.files.whole import is_part, replacing
 
 __all__ = [
     "DAMAGE",
     "Path",
+    "Source",
+    "Target",
     "checked_path",
+    "given_name",
     "is_part",
     "naming",
     "read_arrays",

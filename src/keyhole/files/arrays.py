@@ -1,7 +1,7 @@
 """Plain arrays in uncompressed npz files; each array is read once, directly into its memory.
 
-`read_arrays` trusts nothing. Before any memory is allocated, the size that a header declares is
-compared with the size of its data: a file cannot request more memory than its own length.
+`read_arrays` does not trust a file. Before any memory is allocated, the size that a header declares
+is compared with the size of its data: a file cannot request more memory than its own length.
 """
 
 import math
@@ -10,15 +10,17 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
-from typing import IO, Any
+from collections.abc import Callable, Mapping
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import FileError, FileMissing
-from keyhole.files.paths import Path, checked_path, file_mode, naming
-from keyhole.files.whole import replacing
+from keyhole.errors import FileError
+from keyhole.files.streams import Source, Target, given_name, opened_source, opened_target
+
+# Returns a new array of a shape and a type, whose content does not matter.
+Allocate: TypeAlias = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 
 # The exceptions that reading a damaged zip file was seen to raise, one flipped bit at a time.
 DAMAGE = (
@@ -36,7 +38,7 @@ DAMAGE = (
 # No file of Keyhole has a tenth of this many members.
 MAX_MEMBERS = 1000
 # Bytes that are read at a time: larger chunks are no faster.
-CHUNK = 2**20
+CHUNK = 2**18
 # The beginning of an npy member as NumPy writes it, version 1.0 or 2.0, with the header's length.
 MAGIC = re.compile(rb"\x93NUMPY(\x01\x00..|\x02\x00....)", re.DOTALL)
 # The header as NumPy writes it, for numbers and strings. NumPy's own reader evaluates it as Python.
@@ -48,29 +50,29 @@ MAX_HEADER = 10_000
 MAX_LETTER = 0x10FFFF
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write an npz file of plain arrays, completely or not at all.
-
-    If writing fails, an existing file stays.
+def write_arrays(target: Target, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write an npz file of plain arrays; a path gets all of it or stays as it was.
 
     Parameters
     ----------
-    path : str or os.PathLike
-        Path of the file.
+    target : str, os.PathLike or binary file
+        Path of the file, or an open file.
     arrays : Mapping of str to numpy.ndarray
         Arrays of numbers or strings, by name.
     """
-    with replacing(path) as file:
+    with opened_target(target) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(source: Source, *, allocate: Allocate = np.empty) -> dict[str, NDArray[Any]]:
     """Return the arrays of an npz file that `write_arrays` made.
 
     Parameters
     ----------
-    path : str or os.PathLike
-        Path of the file.
+    source : str, os.PathLike, binary file or bytes
+        Path of the file, an open file that can seek, or what is in one.
+    allocate : callable, default numpy.empty
+        Called with shape and dtype of each array, for the memory into which it is read.
 
     Returns
     -------
@@ -80,73 +82,49 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     Raises
     ------
     InvalidValue
-        If `path` is not a path. A number is not read as a file descriptor.
+        If `source` is none of these. A number is not read as a file descriptor.
     FileError
-        If there is no file, it cannot be read, or it is not a whole npz file of plain arrays.
+        If there is no file, it cannot be read, does not fit into memory, or is not a whole npz
+        file of plain arrays.
     """
-    given = checked_path("path", path)
-    with naming("read", given):
-        if file_mode(given) is None:
-            raise FileMissing(f"cannot read {given}: there is no such file")
-        with open(given, "rb") as file:
-            return read_archive(file, given)
-
-
-def read_archive(file: IO[bytes], name: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an open npz file, or of one in memory.
-
-    Parameters
-    ----------
-    file : binary file
-        The npz file.
-    name : str
-        Name of the file in error messages.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        The arrays by name.
-
-    Raises
-    ------
-    FileError
-        If it does not fit into memory, or is not a whole npz file of plain arrays.
-    """
-    try:
-        with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            _check_members(members, file.seek(0, os.SEEK_END))
-            return {member.filename[:-4]: _array(archive, member) for member in members}
-    except MemoryError:
-        raise FileError(f"{name} does not fit into memory") from None
-    except DAMAGE as reason:
-        raise FileError(f"{name} is not a whole npz file of plain arrays: {reason}") from None
+    with opened_source(source) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
+                _check_members(members, file.seek(0, os.SEEK_END))
+                return {
+                    member.filename[:-4]: _array(archive, member, allocate) for member in members
+                }
+        except MemoryError:
+            raise FileError(f"{given_name(source)} does not fit into memory") from None
+        except DAMAGE as reason:
+            raise FileError(
+                f"{given_name(source)} is not a whole npz file of plain arrays: {reason}"
+            ) from None
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
     """Raise if the table of contents has an entry that `write_arrays` does not write."""
     if len(members) > MAX_MEMBERS:
-        raise ValueError(f"it has {len(members):,} members, at most {MAX_MEMBERS:,} are read")
+        raise ValueError(f"it has {len(members):,} members, more than {MAX_MEMBERS:,}")
     if len({member.filename for member in members}) < len(members):
         raise ValueError("two of its members have the same name")
     for member in members:
         if not member.filename.endswith(".npy"):
-            raise ValueError(f"its member {member.filename!r} is no array")
+            raise ValueError(f"its member {member.filename!r} is not an array")
         if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
-            raise ValueError(
-                f"{member.filename} is compressed or encrypted; only plain ones are read"
-            )
+            raise ValueError(f"{member.filename} must not be compressed or encrypted")
     # Members that overlap could be many times as large as the file.
     if sum(member.file_size for member in members) > size:
         raise ValueError("its members are larger than the file")
 
 
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, allocate: Allocate) -> NDArray[Any]:
     with archive.open(member) as file:
         dtype, shape, fortran, length = _header(file)
         if dtype.itemsize * math.prod(shape) != member.file_size - length:
-            raise ValueError(f"{member.filename} is not as long as its header says")
-        array = np.empty(shape[::-1] if fortran else shape, dtype)
+            raise ValueError(f"the length of {member.filename} differs from its header")
+        array = allocate(shape[::-1] if fortran else shape, dtype)
         # Reads to the end, where the checksum is compared.
         _fill(file, array)
     _check_content(member.filename, array)
@@ -159,38 +137,38 @@ def _header(file: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]
     magic = file.read(10)
     magic += file.read(2) if magic[6:7] == b"\x02" else b""
     if not MAGIC.fullmatch(magic):
-        raise ValueError("a member is no npy file of version 1.0 or 2.0")
+        raise ValueError("a member is not an npy file of version 1.0 or 2.0")
     size = int.from_bytes(magic[8:], "little")
     if size > MAX_HEADER:
-        raise ValueError(f"a header of {size:,} bytes is too long")
+        raise ValueError(f"a header has {size:,} bytes, more than {MAX_HEADER:,}")
     found = HEADER.fullmatch(file.read(size).decode("latin1"))
     if found is None:
-        raise ValueError("a header is not that of a plain array")
+        raise ValueError("a header is not one of a plain array")
     kind, fortran, lengths = found.groups()
     try:
         dtype = np.dtype(kind)
     except TypeError:
-        raise ValueError(f"there is no type {kind}") from None
+        raise ValueError(f"a header has the unknown type {kind}") from None
     shape = tuple(int(length) for length in lengths.split(",") if length.strip())
     return dtype, shape, fortran == "True", len(magic) + size
 
 
 def _fill(file: IO[bytes], array: NDArray[Any]) -> None:
     """Read an array in small pieces, so that memory never holds a second copy of it."""
-    room = array.reshape(-1).view(np.uint8).data
-    while room:
-        piece = file.read(min(CHUNK, len(room)))
+    rest = array.reshape(-1).view(np.uint8).data
+    while rest:
+        piece = file.read(min(CHUNK, len(rest)))
         if not piece:
             raise EOFError("it ends too early")
-        room[: len(piece)] = piece
-        room = room[len(piece) :]
+        rest[: len(piece)] = piece
+        rest = rest[len(piece) :]
 
 
 def _check_content(name: str, array: NDArray[Any]) -> None:
     """Raise on bytes that are not a bool or not a character: their meaning is undefined."""
     if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
-        raise ValueError(f"{name} has truth values other than 0 and 1")
+        raise ValueError(f"{name} has bools other than 0 and 1")
     if array.dtype.kind == "U" and array.size:
         letters = array.reshape(-1).view(array.dtype.byteorder.replace("|", "=") + "u4")
         if letters.max() > MAX_LETTER:
-            raise ValueError(f"{name} has letters that there are not")
+            raise ValueError(f"{name} has characters beyond U+10FFFF")

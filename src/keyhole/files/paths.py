@@ -48,7 +48,9 @@ def checked_path(name: str, path: object) -> str:
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
-        raise InvalidValue(f"{name} has letters that no file name has: {shown(path)}") from None
+        raise InvalidValue(
+            f"{name} has characters that file names cannot have, got {shown(path)}"
+        ) from None
     return text
 
 

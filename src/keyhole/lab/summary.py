@@ -79,7 +79,7 @@ def over_log_squared(regret: xr.DataArray) -> xr.DataArray:
     _check("regret", regret, "time")
     late = regret.sel(time=regret.time >= 2)
     if late.sizes["time"] == 0:
-        raise InvalidValue("regret over (log t)^2 begins at t = 2, and these curves end before")
+        raise InvalidValue("regret must have a time of at least 2: log 1 is 0")
     result: xr.DataArray = late / np.log(late.time) ** 2
     return result
 

@@ -130,9 +130,9 @@ def _classes(labels: ArrayLike, rows: int) -> tuple[Ints, tuple[Any, ...]]:
     except Exception as reason:  # a user-defined object may raise anything
         raise InvalidValue(f"labels cannot be read as an array: {shown(reason)}") from reason
     if given.shape != (rows,):
-        raise InvalidValue(f"labels must be one for each of {rows} rows, got shape {given.shape}")
+        raise InvalidValue(f"labels must have shape ({rows},), got {given.shape}")
     if given.dtype.kind == "f" and not np.isfinite(given).all():
-        raise InvalidValue("labels must not be missing")
+        raise InvalidValue("labels must have no missing entries")
     if given.dtype.kind == "f" and (given != np.floor(given)).any():
         raise InvalidValue(
             "labels must be classes: text or whole numbers. If these are measurements, name the "

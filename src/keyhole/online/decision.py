@@ -182,7 +182,7 @@ class Decision(Choice):
         """Return this decision for another arm, which was taken in place of the chosen one.
 
         It has the same id, if there is one, so that only one of the two is learned, and no
-        probability: that of whoever took the other arm is not known.
+        probability: with which one the other arm was taken is not known.
 
         Parameters
         ----------

@@ -95,7 +95,15 @@ class Once:
         return twin
 
     def twice(self, other: Once, base: Once | None) -> int:
-        """Return how many decisions two bandits have both learned, but their base has not."""
+        """Return how many decisions two bandits have both learned, but their base has not.
+
+        Parameters
+        ----------
+        other : Once
+            That of the other bandit.
+        base : Once or None
+            That of the bandit from which both went on.
+        """
         both = self.recent.common(other.recent)
         return len(both if base is None else both.difference(base.recent.listed()))
 

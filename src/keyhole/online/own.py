@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from keyhole import checks
 from keyhole.core import (
-    MOST_ARMS,
     AnyLearner,
     Arm,
     Arms,
@@ -25,6 +23,7 @@ from keyhole.core import (
     kernels,
 )
 from keyhole.errors import InvalidValue, shown
+from keyhole.online import arguments
 from keyhole.online.bandit import Bandit
 from keyhole.online.decision import Decision
 from keyhole.online.lineage import Lineage
@@ -36,6 +35,13 @@ class OwnBandit(Bandit):
 
     It chooses by the names of arms and learns each reward once. Effects, merging and files need a
     posterior, and are refused.
+
+    Parameters
+    ----------
+    learner : AnyLearner
+        How to choose and learn.
+    arms, dim, seed, probabilities
+        As in `Bandit`.
     """
 
     def __init__(
@@ -47,11 +53,9 @@ class OwnBandit(Bandit):
         seed: Seed = None,
         probabilities: bool = True,
     ) -> None:
-        is_number = isinstance(arms, Integral)
-        names: Any = range(checks.integer("arms", arms, max_value=MOST_ARMS)) if is_number else arms
         self._probabilities = checks.flag("probabilities", probabilities)
         self._columns = None
-        self._own, self._arms = learner, Arms(names, shared=False)
+        self._own, self._arms = learner, Arms(arguments.arm_names(arms), shared=False)
         self._dim, self._random = checks.integer("dim", dim), choice_streams(seed)
         self._state = learner.start(len(self._arms.names), self._dim)
         self._counts = [0] * len(self._arms.names)
@@ -95,16 +99,19 @@ class OwnBandit(Bandit):
     # -- choosing and learning --------------------------------------------------------------------
 
     def choose(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decision:
-        """Choose an arm, as `Bandit.choose`; `among` is refused."""
+        """Choose an arm, as `Bandit.choose`.
+
+        Parameters
+        ----------
+        y : array_like of shape (dim,) or (n_arms, dim)
+            What is seen for all arms, or a row for each.
+        among : None
+            Refused: the learner was started with as many arms as there are.
+        """
         if among is not None:
             self._refuse("among")
         rows = np.atleast_2d(checks.with_missing("y", y))
-        n = len(self.arms)
-        if rows.shape not in ((1, self.dim), (n, self.dim)):
-            raise InvalidValue(
-                f"y must have shape ({self.dim},), or ({n}, {self.dim}) with a row for each of "
-                f"the {n} arms, got {np.shape(y)}"
-            )
+        arguments.check_rows(y, rows.shape, len(self.arms), self.dim)
         with self._lock:
             columns = self._checked_columns(y)
             chosen = self._chosen(rows)
@@ -128,17 +135,21 @@ class OwnBandit(Bandit):
         return checked_choice(self._own.choose(self._state, observation, draws), self._own, n)
 
     def learn(self, decision: Decision, reward: float, *, again: bool = False) -> None:
-        """Learn the reward of a decision, once, as `Bandit.learn`."""
-        if not isinstance(decision, Decision):
-            raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")
-        yes_or_no = isinstance(reward, bool | np.bool_)
-        number = checks.real("reward", float(reward) if yes_or_no else reward)
+        """Learn the reward of a decision, once, as `Bandit.learn`.
+
+        Parameters
+        ----------
+        decision : Decision
+            What `choose` gave, or was carried through JSON.
+        reward : float
+            Its reward; True and False are 1 and 0.
+        again : bool, default False
+            Learn one more reward of a decision that was learned already.
+        """
+        arguments.check_decision(decision)
+        number = arguments.reward_number(reward)
         checks.flag("again", again)
-        if decision.observation.shape != (self.dim,):
-            raise InvalidValue(
-                f"this decision's observation has shape {decision.observation.shape}, "
-                f"not ({self.dim},)"
-            )
+        arguments.check_observation(decision, self.dim)
         with self._lock:
             place = self._arms.parameter(decision.arm)
             if not again:
@@ -192,6 +203,10 @@ class OwnBandit(Bandit):
     def save(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: what the learner's state is made of is not known."""
         self._refuse("save")
+
+    def to_bytes(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse, as `save`."""
+        self._refuse("to_bytes")
 
     @classmethod
     def load(cls, *_: Any, **__: Any) -> NoReturn:

@@ -164,7 +164,7 @@ def unmet(world: Arrays) -> tuple[str, ...]:
     Examples
     --------
     >>> import keyhole as kh
-    >>> unmet(kh.LinearWorld(sensing=[[1.0]], parameters=[[1.0]]))
+    >>> unmet(kh.LinearWorld(sensing=[[1.0]], coefficients=[[1.0]]))
     ()
 
     """

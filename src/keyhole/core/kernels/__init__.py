@@ -17,16 +17,18 @@ from keyhole.core.kernels.choosing import Chooser
 from keyhole.core.kernels.core import LARGE, TOGETHER, Core
 from keyhole.core.kernels.drawing import NormalModel, draw_rounds, multiply_rows
 from keyhole.core.kernels.exploring import Explorer
-from keyhole.core.kernels.missing import add_rows, fill_rounds, fill_rows, sample_rows
+from keyhole.core.kernels.missing import add_rows, fill_rows
 from keyhole.core.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
-from keyhole.core.kernels.online import Choice, Online, Tally
+from keyhole.core.kernels.observing import FILLS, RowObserver, sample_rows
+from keyhole.core.kernels.online import Choice, Everyday, Online, Tally
 from keyhole.core.kernels.playing import Block, Oracle, Record, add_regret, play, run_block
 from keyhole.core.kernels.probability import chance_of, chance_rows, winning_rows
 from keyhole.core.kernels.recent import REMEMBERED, RecentIds
-from keyhole.core.kernels.types import Floats, Ints, Rule, State, aligned_zeros
+from keyhole.core.kernels.types import Floats, Ints, Rule, State, aligned_zeros, is_aligned
 
 __all__ = [
     "BUILD",
+    "FILLS",
     "LARGE",
     "REMEMBERED",
     "TOGETHER",
@@ -35,6 +37,7 @@ __all__ = [
     "Choice",
     "Chooser",
     "Core",
+    "Everyday",
     "Explorer",
     "Floats",
     "Ints",
@@ -43,6 +46,7 @@ __all__ = [
     "Oracle",
     "RecentIds",
     "Record",
+    "RowObserver",
     "Rule",
     "State",
     "Tally",
@@ -53,9 +57,9 @@ __all__ = [
     "chance_rows",
     "draw_rounds",
     "fill_normals",
-    "fill_rounds",
     "fill_rows",
     "fill_uniforms",
+    "is_aligned",
     "multiply_rows",
     "play",
     "run_block",

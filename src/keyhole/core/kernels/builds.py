@@ -37,12 +37,12 @@ def take() -> str:
     here = usable()
     if wanted and wanted not in here:
         raise InvalidValue(
-            f"KEYHOLE_BUILD is {wanted}, which was not compiled or which this processor cannot "
-            f"run; here it may be {_listed([*here, UNCOMPILED])}"
+            f"KEYHOLE_BUILD is {wanted}, which was not compiled or cannot run on this processor; "
+            f"here it must be {_listed([*here, UNCOMPILED])}"
         )
     if not here:
         warnings.warn(
-            "Keyhole's kernels are not compiled, and so are slow: install a C "
+            "Keyhole's kernels are not compiled and therefore slow: install a C "
             "compiler and then Keyhole again (pip install --force-reinstall --no-cache-dir), or "
             "install a wheel. KEYHOLE_BUILD=python silences this.",
             KeyholeWarning,

@@ -1,9 +1,9 @@
 """Choosing an arm: one rule for every policy, exact with and without pruning.
 
-An arm's score is y'mean + width (optimism + dispersion z) with width^2 = y'Py, which is in
-distribution what the paper's Algorithms 1 and 2 get by drawing a d-dimensional sample (eq:sample).
-Since P only ever shrinks, width <= |y| sqrt(bound): an arm whose score cannot reach the best one
-even at that width needs no y'Py, and goes without one if it may.
+An arm's score is y'mean + width (optimism + dispersion z) with width^2 = y'Py. It has the
+distribution that the paper's Algorithms 1 and 2 get by drawing a d-dimensional sample (eq:sample).
+Since P only ever shrinks, width <= |y| sqrt(bound). If an arm's score is below the best one even at
+that width, y'Py is not computed.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ else:
     from keyhole.core.kernels.exploring import Explorer
     from keyhole.core.kernels.pointers import after, start_of
 
-# Far above the rounding of any quadratic form, far below what pruning would notice.
+# Far above the rounding of any quadratic form, and too small to affect pruning.
 SLACK = cython.declare(cython.double, 1.0 + 1e-6)
 INFINITY = cython.declare(cython.double, float("inf"))
 # One normal exceeds another whose mean is this many standard deviations of their difference higher
 # with a probability of 1.2e-19: ten million such arms together do not win once in 8e11.
 REACH = cython.declare(cython.double, 9.0)
-# Scales of arms that were not looked at: their scale is that of every arm without rewards, or does
-# not matter, because they cannot win.
+# Marks in place of scales that were not computed: the arm has the scale of every arm without
+# rewards, or cannot win.
 ALIKE = cython.declare(cython.double, -1.0)
-HOPELESS = cython.declare(cython.double, -2.0)
+CANNOT_WIN = cython.declare(cython.double, -2.0)
 
 
 @cython.cfunc
@@ -40,7 +40,7 @@ HOPELESS = cython.declare(cython.double, -2.0)
 @cython.nogil
 @cython.exceptval(check=False)
 def pick(share: cython.double, n: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """One of n, uniformly, from a uniform number."""
+    """Return an index below n, uniformly, from a uniform number `share`."""
     return min(cython.cast(cython.Py_ssize_t, share * n), n - 1)
 
 
@@ -52,13 +52,13 @@ class Chooser:
     Parameters
     ----------
     core : Core
-        What is known of the parameters.
+        Posterior of the parameters.
     rule : Rule
-        How arms are scored.
+        Rule that scores arms.
     parameter_of : ndarray of int of shape (n_arms,)
-        The parameter of each arm.
+        Index of the parameter of each arm.
     keeps : bool
-        Keep location and scale of all scores that count, from which probabilities follow.
+        Whether location and scale of the scores are kept, from which probabilities are computed.
     """
 
     def __init__(self, core: Core, rule: Rule, parameter_of: Ints, keeps: bool) -> None:
@@ -76,7 +76,7 @@ class Chooser:
     def choose_rounds(
         self, y: Floats, z: Floats, uniforms: Floats
     ) -> tuple[Ints, Floats, Floats, Floats]:
-        """Choose in each of T rounds from what is known now.
+        """Choose an arm in each of T rounds from the current posterior.
 
         Parameters
         ----------
@@ -90,15 +90,18 @@ class Chooser:
         Returns
         -------
         chosen, scores : ndarray of shape (T,)
-            The chosen places, and the scores there.
+            Indices of the chosen arms, and their scores.
         location, scale : ndarray of shape (T, n_arms)
-            How the scores are distributed; (0, n_arms) if that is not kept. A score that cannot
-            win is given as one that is certain, and below the others.
+            Mean and standard deviation of the scores; of shape (0, n_arms) if they are not kept. A
+            score that cannot win has scale 0 and a location below the others.
         """
         rounds, rows, dim = y.shape
         shapes = (rows in (1, self.n_arms), dim == self.core.dim, z.shape == (rounds, self.n_arms))
         if not all(shapes) or uniforms.shape != (rounds, 2):
-            raise ValueError(f"shapes {y.shape}, {z.shape} and {uniforms.shape} do not fit")
+            raise ValueError(
+                f"shapes of y {y.shape}, z {z.shape} and uniforms {uniforms.shape} must be "
+                f"(T, 1 or {self.n_arms}, {self.core.dim}), (T, {self.n_arms}) and (T, 2)"
+            )
         kept = rounds if self.keeps else 0
         chosen, scores = np.empty(rounds, np.int64), np.empty(rounds)
         location, scale = np.empty((2, kept, self.n_arms))
@@ -143,14 +146,22 @@ class Chooser:
         coin: cython.double,
         tie: cython.double,
     ) -> cython.Py_ssize_t:
-        """The place of the chosen arm.
+        """Return the index of the chosen arm.
 
-        Observations are a `stride` apart, or 0 if it is one for all arms. z has normals, `coin` and
-        `tie` are uniform numbers.
+        Parameters
+        ----------
+        y : pointer to double
+            Observations.
+        stride : int
+            Distance from one arm's observation to the next, or 0 if all arms share one.
+        z : pointer to double
+            A standard normal for each arm.
+        coin, tie : float
+            Uniform numbers, for exploration and for ties.
         """
         self.core.stamp += 1
         self.explorer.look()
-        # A candidate that promises much goes first: its score rules out most of the others.
+        # The arm with the largest upper bound goes first: its score rules out most of the others.
         leader: cython.Py_ssize_t = self.upper_bounds(y, stride, z)
         picked: cython.Py_ssize_t = -1
         if coin < self.explorer.epsilon:
@@ -163,7 +174,7 @@ class Chooser:
         best: cython.double = self.best  # a local: the compiler keeps it in a register
         for step in range(-1, self.n_arms):
             k: cython.Py_ssize_t = leader if step < 0 else step
-            # An arm that cannot be best is passed over, unless its scale is needed.
+            # An arm that cannot be the best is skipped, unless its scale is needed.
             if step == leader or (
                 self.score[k] < best and k != picked and (not keeps or self.passes(k, stride))
             ):
@@ -191,18 +202,27 @@ class Chooser:
     @cython.nogil
     @cython.exceptval(check=False)
     def passes(self, k: cython.Py_ssize_t, stride: cython.Py_ssize_t) -> cython.bint:
-        """Whether an arm whose score cannot be the best needs no width for probabilities either."""
+        """Return whether the width of an arm that cannot be the best is not needed.
+
+        Probabilities need it, unless the arm is like others or cannot win.
+
+        Parameters
+        ----------
+        k : int
+            Index of the arm.
+        stride : int
+            Distance between observations, as in `choose`.
+        """
         i: cython.Py_ssize_t = self.parameter_of[k]
         if self.alike_width >= 0.0 and stride == 0 and self.core.n[i] == 0.0:
             self.scale[k] = ALIKE
             return True
-        # The width is not known yet, but at most this.
-        most: cython.double = self.scale[k]
-        gap: cython.double = self.top - self.location[k] - self.explorer.optimism_of(i) * most
-        spread: cython.double = self.explorer.dispersion_of(i) * most
+        max_width: cython.double = self.scale[k]  # an upper bound until the width is computed
+        gap: cython.double = self.top - self.location[k] - self.explorer.optimism_of(i) * max_width
+        spread: cython.double = self.explorer.dispersion_of(i) * max_width
         square: cython.double = spread * spread + self.top_scale * self.top_scale
         if gap > 0.0 and gap * gap > REACH * REACH * square:
-            self.scale[k] = HOPELESS
+            self.scale[k] = CANNOT_WIN
             return True
         return False
 
@@ -217,7 +237,24 @@ class Chooser:
         stride: cython.Py_ssize_t,
         z: cython.double,
     ) -> cython.Py_ssize_t:
-        """Compute score, location and scale of an arm; return the slot of its P y, or -1."""
+        """Compute score, location and scale of an arm.
+
+        Parameters
+        ----------
+        k : int
+            Index of the arm.
+        y : pointer to double
+            Observation of the arm.
+        stride : int
+            Distance between observations, as in `choose`.
+        z : float
+            Standard normal of the arm.
+
+        Returns
+        -------
+        int
+            Slot of P y in the core, or -1 if P y was not computed.
+        """
         i: cython.Py_ssize_t = self.parameter_of[k]
         slot: cython.Py_ssize_t = -1
         width: cython.double = 0.0
@@ -226,7 +263,7 @@ class Chooser:
             width = self.alike_width
         elif self.explorer.uncertain:
             if self.score[k] < self.best and not fresh:
-                # By an upper bound it does not win: nothing is learned here, and P y not needed.
+                # Its upper bound is below the best score: it is not chosen, and P y not needed.
                 width = sqrt(self.core.quadratic_form_alone(i, y))
             else:
                 slot = 1 if self.slot == 0 else 0
@@ -253,13 +290,25 @@ class Chooser:
         stride: cython.Py_ssize_t,
         z: cython.p_double,
     ) -> cython.Py_ssize_t:
-        """Fill in upper bounds of all scores; return the place of the largest.
+        """Set scores to upper bounds, locations to y'mean and scales to upper bounds of widths.
 
-        Locations become y'mean, scales upper bounds of the widths.
+        Parameters
+        ----------
+        y : pointer to double
+            Observations.
+        stride : int
+            Distance between observations, as in `choose`.
+        z : pointer to double
+            A standard normal for each arm.
+
+        Returns
+        -------
+        int
+            Index of the largest upper bound.
         """
         self.predict(y, stride)
-        # Plain loops over arrays, one thing at a time, become vector instructions: with many arms
-        # they count. Those that go by parameter_of do not: roots are left to others.
+        # The compiler vectorises plain loops over arrays, but not loops indexed by parameter_of:
+        # square roots have a loop of their own.
         for k in range(self.n_arms):
             self.scale[k] = SLACK * sqrt(self.scale[k])
         optimism: cython.double
@@ -267,13 +316,13 @@ class Chooser:
         if self.explorer.learned or self.explorer.radius > 0.0:
             for k in range(self.n_arms):
                 i: cython.Py_ssize_t = self.parameter_of[k]
-                steps: cython.double = (
+                exploration: cython.double = (
                     self.explorer.optimism_of(i) + self.explorer.dispersion_of(i) * z[k]
                 )
-                self.score[k] = self.location[k] + self.scale[k] * max(steps, 0.0)
+                self.score[k] = self.location[k] + self.scale[k] * max(exploration, 0.0)
             return self.argmax_score()
-        # By the same numbers for all. One product and one sum, as in a score: rounding keeps a
-        # bound a bound.
+        # Optimism and dispersion are the same for all arms. The bound has the product and the sum
+        # of a score, so that rounding cannot put a score above its bound.
         optimism = self.explorer.optimism_of(0)
         dispersion = self.explorer.dispersion_of(0)
         for k in range(self.n_arms):
@@ -286,11 +335,18 @@ class Chooser:
     @cython.nogil
     @cython.exceptval(check=False)
     def predict(self, y: cython.p_double, stride: cython.Py_ssize_t) -> cython.void:
-        """Put y'mean into locations, and |y|^2 bound, the squared width at most, into scales.
+        """Set locations to y'mean, and scales to |y|^2 bound, an upper bound of the squared width.
 
-        Of arms that share an observation four go at a time, of which the last may overlap with
-        those before: every one is rounded in the same way, and equal means give equal numbers. The
-        mean of an arm without rewards is zero, and need not be read.
+        Arms that share an observation are processed four at a time; the last four may overlap
+        those before. All are then rounded in the same way, and equal means give equal numbers. The
+        mean of an arm without rewards is zero and is not read.
+
+        Parameters
+        ----------
+        y : pointer to double
+            Observations.
+        stride : int
+            Distance between observations, as in `choose`.
         """
         dim: cython.Py_ssize_t = self.core.dim
         last: cython.Py_ssize_t = self.n_arms - 1
@@ -337,7 +393,7 @@ class Chooser:
     @cython.nogil
     @cython.exceptval(check=False)
     def argmax_score(self) -> cython.Py_ssize_t:
-        """The first place of the largest score. Four are compared at a time."""
+        """Return the first index of the largest score. Four are compared at a time."""
         a: cython.double = self.score[0]
         b: cython.double = a
         c: cython.double = a
@@ -362,7 +418,15 @@ class Chooser:
     @cython.nogil
     @cython.exceptval(check=False)
     def one_of_best(self, best: cython.double, tie: cython.double) -> cython.Py_ssize_t:
-        """The place of the best score; among several, one uniformly by the uniform number `tie`."""
+        """Return the index of an arm with the best score, uniformly if there are several.
+
+        Parameters
+        ----------
+        best : float
+            The best score.
+        tie : float
+            Uniform number.
+        """
         ties: cython.Py_ssize_t = 0
         for k in range(self.n_arms):
             ties += self.score[k] == best
@@ -380,10 +444,20 @@ class Chooser:
     def keep_score_params(
         self, chosen: cython.Py_ssize_t, stride: cython.Py_ssize_t
     ) -> cython.void:
-        """Write down location and scale of each score that counts, and how many share them."""
+        """Write location and scale of the scores that can win to `columns`, with their number.
+
+        Arms without rewards that share an observation have one column together.
+
+        Parameters
+        ----------
+        chosen : int
+            Index of the chosen arm, whose column is kept.
+        stride : int
+            Distance between observations, as in `choose`.
+        """
         n: cython.Py_ssize_t = 0
         self.alike = -1
-        others: cython.Py_ssize_t = 0  # of which so many were not evaluated
+        others: cython.Py_ssize_t = 0  # number of arms that were not evaluated and share a column
         for k in range(self.n_arms):
             if self.scale[k] < 0.0:
                 others += self.scale[k] == ALIKE

@@ -13,7 +13,7 @@ cdef class Core:
     cdef double* precision(self, Py_ssize_t i) noexcept nogil
     cdef double* pending_part(self, double[:, :, ::1] buffer, Py_ssize_t i) noexcept nogil
     cdef double step(self, Py_ssize_t i, double* y, double reward, Py_ssize_t slot) noexcept nogil
-    cdef bint cancels(self, Py_ssize_t i, double* y, double most, double q) noexcept nogil
+    cdef bint cancels(self, Py_ssize_t i, double* y, double max_terms, double q) noexcept nogil
     cdef void update(self, Py_ssize_t i, double* y, double reward, Py_ssize_t slot, bint known) noexcept nogil
     cdef void add(self, Py_ssize_t i, double* y, double reward) noexcept nogil
     cdef void defer(self, Py_ssize_t i, double* y, Py_ssize_t slot, double share) noexcept nogil

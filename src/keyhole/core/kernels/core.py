@@ -1,14 +1,15 @@
 """`Core`: the arrays of a posterior, and learning one reward at a time (eq:Bi, eq:etahat).
 
-The sums grow, and the caches follow by a rank-one step. Of a symmetric matrix one triangle is read
-or written: that is half the memory to hold and to move, and symmetric to the bit whatever rounding
-does. Loops are written out rather than handed to BLAS: at these sizes a call costs more than the
-work, and the result does not depend on how many threads BLAS has.
+A reward is added to the sums, and the caches follow by a rank-one step. Of a symmetric matrix only
+one triangle is read or written. That halves the memory, and keeps the matrix exactly symmetric.
+Loops are used rather than BLAS: at these sizes a call costs more than the arithmetic, and the
+result does not depend on the number of BLAS threads.
 
-For large d up to 16 updates are buffered and applied in one pass; until then P is the stored matrix
-less the sum of w w' over those that are pending. A parameter with few rewards is then known by that
-sum alone: choices among 10,000 arms of dimension 50, with probabilities, are eight times as fast.
-Among few arms the gain is small (1.04 at 5x80, 1.08 at 10x200).
+For large d a rank-one update is memory-bound. Up to 16 updates are buffered and applied in one
+pass; until then P is the stored matrix less the sum of w w' over the pending updates. For a
+parameter with few rewards the stored matrix is still that of the prior and is not read: choices
+among 10,000 arms of dimension 50, with probabilities, are eight times as fast. With few arms the
+gain is small (1.04 at 5x80, 1.08 at 10x200).
 """
 
 from __future__ import annotations
@@ -40,16 +41,15 @@ else:
 
 EPSILON = cython.declare(cython.double, 2.0**-52)
 # A rank-one step with q = y'Py loses about log10(1 + q) digits of the covariance in the direction
-# of y, and every step rounds once more. The caches are computed anew from the sums after this many
-# steps, or as soon as the q's since the last time add up to this (9 of 16 digits are then left).
+# of y, and every step rounds once more. The caches are recomputed from the sums after this many
+# steps, or when the sum of q over the steps exceeds this loss (9 of 16 digits are then left).
 REFRESH_STEPS = cython.declare(cython.double, 4096.0)
 REFRESH_LOSS = cython.declare(cython.double, 1e7)
-# Where the terms of y'Py cancel so far that rounding may change 1 + q by this part of it, as with
-# collinear features of a large scale, a step cannot be trusted, and P is recomputed from the sums
-# at once.
+# If rounding may change 1 + q by this share of itself, because the terms of y'Py cancel (collinear
+# features of a large scale), P is recomputed from the sums instead of by a step.
 CANCELLATION = cython.declare(cython.double, 1e-6)
 NAN = cython.declare(cython.double, float("nan"))
-# Steps that are taken in one pass, and the dimension from which on that is faster.
+# Updates that are applied in one pass, and the dimension from which on that is faster.
 TOGETHER, LARGE = 16, 40
 
 
@@ -58,12 +58,12 @@ TOGETHER, LARGE = 16, 40
 class Core:
     """The posterior of k parameters of dimension d, and workspace for updates.
 
-    Two products P y can be kept, in a `slot` each. Not thread-safe.
+    Two products P y can be kept, each in its own `slot`. Not thread-safe.
 
     Parameters
     ----------
     state : State
-        The arrays, which are read and written in place.
+        The arrays, which are changed in place.
     """
 
     def __init__(self, state: State) -> None:
@@ -110,10 +110,19 @@ class Core:
                 self.staleness[i] = 0.0
 
     def learn(self, parameter_of: Ints, y: Floats, rewards: Floats, often: Bools) -> None:
-        """Learn rewards; row t of y, (n, d), goes to parameter parameter_of[t].
+        """Learn n rewards, each of one parameter.
 
-        Parameters that come `often`, (k,), at least max(d, 2) times, have their sums added up and
-        their caches recomputed, which is cheaper then than an update each.
+        Parameters
+        ----------
+        parameter_of : ndarray of int of shape (n,)
+            Index of the parameter of each reward.
+        y : ndarray of shape (n, d)
+            Observations.
+        rewards : ndarray of shape (n,)
+            Rewards.
+        often : ndarray of bool of shape (k,)
+            Parameters whose sums are added up before their caches are recomputed once. For
+            max(d, 2) or more rewards this is cheaper than an update for each.
         """
         parameters: cython.longlong[::1] = parameter_of
         rows: cython.double[::1] = y.reshape(-1)
@@ -125,7 +134,9 @@ class Core:
             or often.shape != (self.size,)
         ):
             raise ValueError(
-                f"shapes {parameter_of.shape}, {y.shape} and {rewards.shape} do not fit"
+                f"shapes of parameter_of {parameter_of.shape}, y {y.shape}, rewards "
+                f"{rewards.shape} and often {often.shape} must be (n,), (n, {self.dim}), (n,) "
+                f"and ({self.size},)"
             )
         self.check(parameter_of)
         start: cython.p_double = start_of(rows)
@@ -141,7 +152,17 @@ class Core:
                     self.recompute_all(i)
 
     def predict(self, parameter_of: Ints, y: Floats, mean: Floats, width: Floats) -> None:
-        """Fill in mean and width of each arm at each row of y, (n, 1 or n_arms, d)."""
+        """Compute mean and width of y'eta for each arm in each round.
+
+        Parameters
+        ----------
+        parameter_of : ndarray of int of shape (n_arms,)
+            Index of the parameter of each arm.
+        y : ndarray of shape (n, 1, d) or (n, n_arms, d)
+            One observation for all arms of a round, or one for each.
+        mean, width : ndarray of shape (n, n_arms)
+            Arrays for the results.
+        """
         parameters: cython.longlong[::1] = parameter_of
         rows: cython.double[::1] = y.reshape(-1)
         means: cython.double[:, ::1] = mean
@@ -149,7 +170,10 @@ class Core:
         per_round: cython.Py_ssize_t = y.shape[1]
         n: cython.Py_ssize_t = y.shape[0]
         if y.shape[1:] not in ((1, self.dim), (parameter_of.size, self.dim)):
-            raise ValueError(f"rows of shape {y.shape} do not fit {parameter_of.size} arms")
+            raise ValueError(
+                f"y must have shape (n, 1, {self.dim}) or (n, {parameter_of.size}, {self.dim}), "
+                f"got {y.shape}"
+            )
         self.check(parameter_of)
         start: cython.p_double = start_of(rows)
         # No workspace is used: several threads may read one posterior. Holding the GIL keeps
@@ -167,18 +191,19 @@ class Core:
                 widths[t, k] = sqrt(self.quadratic_form_alone(parameters[k], row))
 
     def flush_all(self) -> None:
-        """Apply all pending updates to the matrices; whoever asks for it may change them."""
+        """Apply all pending updates to the matrices, before they are read or changed elsewhere."""
         self.stamp += 1
         for i in range(self.size):
             self.flush(i)
 
     def check(self, parameter_of: Ints) -> None:
-        """Refuse parameters that there are not: compiled code would not notice."""
+        """Raise IndexError for an index out of range, which compiled code would not detect."""
         if parameter_of.size and not (parameter_of.min() >= 0 and parameter_of.max() < self.size):
-            raise IndexError(f"parameters are from 0 to {self.size - 1}")
+            low, high = parameter_of.min(), parameter_of.max()
+            raise IndexError(f"parameters must be from 0 to {self.size - 1}, got {low} to {high}")
 
     def refresh(self, parameter: int) -> None:
-        """Compute the covariance of a parameter, and what follows from it, anew from the sums."""
+        """Recompute covariance, mean and bounds of a parameter from the sums."""
         i: cython.Py_ssize_t = parameter
         self.check(np.array([parameter]))
         with cython.nogil:
@@ -186,18 +211,26 @@ class Core:
             self.recompute(i)
 
     def recompute_caches(self, parameter: int) -> None:
-        """`refresh`, and the residual sum of squares, after sums were changed from outside."""
+        """Recompute as `refresh` does, and the residual sum of squares, after sums were changed."""
         i: cython.Py_ssize_t = parameter
         self.check(np.array([parameter]))
         with cython.nogil:
             self.recompute_all(i)
 
     def product(self, parameter: int, y: Floats) -> tuple[float, Floats]:
-        """Return y'Py and P y of a parameter."""
+        """Return y'Py and P y of a parameter.
+
+        Parameters
+        ----------
+        parameter : int
+            Index of the parameter.
+        y : ndarray of shape (d,)
+            Observation.
+        """
         i: cython.Py_ssize_t = parameter
         self.check(np.array([parameter]))
         if y.shape != (self.dim,):
-            raise ValueError(f"y has shape {y.shape}, not ({self.dim},)")
+            raise ValueError(f"y must have shape ({self.dim},), got {y.shape}")
         row: cython.double[::1] = y
         squared = self.quadratic_form(i, start_of(row), 0)
         self.stamp += 1
@@ -211,7 +244,17 @@ class Core:
     def quadratic_form(
         self, i: cython.Py_ssize_t, y: cython.p_double, slot: cython.Py_ssize_t
     ) -> cython.double:
-        """Put P y of parameter i into a slot, and return y'Py, which is never below zero."""
+        """Return y'Py of parameter i, at least 0, and keep P y.
+
+        Parameters
+        ----------
+        i : int
+            Index of the parameter.
+        y : pointer to double
+            Observation.
+        slot : int
+            Row of `products` for P y, 0 or 1.
+        """
         out: cython.p_double = row_of(self.products, slot)
         total: cython.double = 0.0
         j: cython.Py_ssize_t
@@ -233,7 +276,15 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def quadratic_form_alone(self, i: cython.Py_ssize_t, y: cython.p_double) -> cython.double:
-        """Return y'Py without P y, which takes less time. The last digit may differ."""
+        """Return y'Py as `quadratic_form` does, up to rounding, in less time and without P y.
+
+        Parameters
+        ----------
+        i : int
+            Index of the parameter.
+        y : pointer to double
+            Observation.
+        """
         total: cython.double = 0.0
         share: cython.double
         j: cython.Py_ssize_t
@@ -255,7 +306,7 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def covariance(self, i: cython.Py_ssize_t) -> cython.p_double:
-        """The stored P of parameter i, of which the lower triangle counts."""
+        """Return the stored P of parameter i; only its lower triangle is valid."""
         if cython.compiled:
             return cython.address(self.matrices[i, 1, 0])
         return self.matrices[i, 1:].reshape(-1)
@@ -265,7 +316,7 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def precision(self, i: cython.Py_ssize_t) -> cython.p_double:
-        """The stored B of parameter i, of which the upper triangle counts; P is after it."""
+        """Return the stored B of parameter i; only its upper triangle is valid, P follows."""
         if cython.compiled:
             return cython.address(self.matrices[i, 0, 0])
         return self.matrices[i].reshape(-1)
@@ -277,7 +328,15 @@ class Core:
     def pending_part(
         self, buffer: cython.double[:, :, ::1], i: cython.Py_ssize_t
     ) -> cython.p_double:
-        """The vectors of parameter i in a buffer of pending updates."""
+        """Return the vectors of parameter i in a buffer of pending updates.
+
+        Parameters
+        ----------
+        buffer : array of shape (k, TOGETHER, d)
+            `pending_y` or `pending_w`.
+        i : int
+            Index of the parameter.
+        """
         if cython.compiled:
             return cython.address(buffer[i, 0, 0])
         return buffer[i].reshape(-1)
@@ -295,7 +354,21 @@ class Core:
         slot: cython.Py_ssize_t,
         known: cython.bint,
     ) -> cython.void:
-        """Learn that parameter i gave `reward` at y. If `known`, P y is in the slot already."""
+        """Learn one reward of parameter i.
+
+        Parameters
+        ----------
+        i : int
+            Index of the parameter.
+        y : pointer to double
+            Observation.
+        reward : float
+            Reward.
+        slot : int
+            Row of `products` for P y.
+        known : bool
+            Whether the slot already holds P y.
+        """
         self.stamp += 1
         if not known:
             self.quadratic_form(i, y, slot)
@@ -326,11 +399,26 @@ class Core:
         reward: cython.double,
         slot: cython.Py_ssize_t,
     ) -> cython.double:
-        """Move all but the matrices of parameter i along, where the slot has w = P y.
+        """Update everything but the matrices of parameter i by a rank-one step.
 
-        With q = y'w: P loses w w' / (1 + q), the mean gains w (r - y'mean) / (1 + q), and the
-        residual sum of squares gains (r - y'mean)^2 / (1 + q). What comes back is 1 / (1 + q), or
-        zero where rounding or overflow is too much for a step, and P must be recomputed.
+        With w = P y and q = y'w: P loses w w' / (1 + q), the mean gains w (r - y'mean) / (1 + q),
+        and the residual sum of squares gains (r - y'mean)^2 / (1 + q).
+
+        Parameters
+        ----------
+        i : int
+            Index of the parameter.
+        y : pointer to double
+            Observation.
+        reward : float
+            Reward r.
+        slot : int
+            Row of `products` that holds w.
+
+        Returns
+        -------
+        float
+            1 / (1 + q), or 0 if a step would lose too many digits and P must be recomputed.
         """
         dim: cython.Py_ssize_t = self.dim
         q: cython.double = 0.0
@@ -371,15 +459,27 @@ class Core:
         self,
         i: cython.Py_ssize_t,
         y: cython.p_double,
-        most: cython.double,
+        max_terms: cython.double,
         q: cython.double,
     ) -> cython.bint:
-        """Whether rounding may change 1 + y'Py too much; its terms add up to `most`, or to less.
+        """Return whether cancellation in y'Py may change 1 + y'Py too much.
 
-        The diagonal of P, which tells, is far apart in memory, and seldom needed.
+        The exact test reads the diagonal of P, which is spread over memory. The bound decides most
+        cases without it.
+
+        Parameters
+        ----------
+        i : int
+            Index of the parameter.
+        y : pointer to double
+            Observation.
+        max_terms : float
+            Upper bound on the sum of y_j^2 P_jj.
+        q : float
+            y'Py.
         """
         limit: cython.double = (CANCELLATION / EPSILON) * (1.0 + q)
-        if most <= limit:
+        if max_terms <= limit:
             return False
         self.flush(i)
         terms: cython.double = 0.0
@@ -396,7 +496,17 @@ class Core:
         y: cython.p_double,
         reward: cython.double,
     ) -> cython.void:
-        """Add a reward to the sums of parameter i alone; `recompute_all` is to follow."""
+        """Add a reward to the sums of parameter i; the caller must call `recompute_all` later.
+
+        Parameters
+        ----------
+        i : int
+            Index of the parameter.
+        y : pointer to double
+            Observation.
+        reward : float
+            Reward.
+        """
         for r in range(self.dim):
             factor: cython.double = y[r]
             self.moment[i, r] += reward * factor
@@ -417,7 +527,19 @@ class Core:
         slot: cython.Py_ssize_t,
         share: cython.double,
     ) -> cython.void:
-        """Buffer an update of the matrices: B gains the square of y, P loses that of w."""
+        """Buffer an update of the matrices: B + y y' and P - share w w'.
+
+        Parameters
+        ----------
+        i : int
+            Index of the parameter.
+        y : pointer to double
+            Observation.
+        slot : int
+            Row of `products` that holds w = P y.
+        share : float
+            1 / (1 + y'w).
+        """
         m: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.pending[i])
         root: cython.double = sqrt(share)
         for j in range(self.dim):
@@ -445,7 +567,7 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def drop_pending(self, i: cython.Py_ssize_t) -> cython.void:
-        """Leave nothing pending of parameter i; products take four at a time, unused ones 0."""
+        """Clear the pending updates of parameter i: `project_out` reads unused rows as zeros."""
         for m in range(cython.cast(cython.Py_ssize_t, self.pending[i])):
             for j in range(self.dim):
                 self.pending_w[i, m, j] = 0.0
@@ -457,10 +579,10 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def recompute_all(self, i: cython.Py_ssize_t) -> cython.void:
-        """`recompute`, and the residual sum of squares as well, after sums were added from outside.
+        """Recompute as `recompute` does, and the residual sum of squares, after sums were changed.
 
-        The difference loses digits where rewards are much larger than their noise, which the
-        running sum of `step` does not: a scheduled renewal leaves that as it is.
+        The residual is a difference, which loses digits if rewards are much larger than their
+        noise. The running sum of `step` does not, so a scheduled `recompute` keeps it.
         """
         self.flush(i)
         self.recompute(i)
@@ -473,7 +595,7 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def recompute(self, i: cython.Py_ssize_t) -> cython.void:
-        """Compute the covariance of parameter i, and what follows from it, anew from the sums."""
+        """Recompute covariance, mean and bounds of parameter i from the sums."""
         dim: cython.Py_ssize_t = self.dim
         squared: cython.double = 0.0
         trace: cython.double = 0.0
@@ -497,7 +619,7 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def lower_bound(self, i: cython.Py_ssize_t) -> cython.void:
-        """Take the trace or the largest absolute row sum of P, if less, for the bound.
+        """Lower the bound to the trace or the largest absolute row sum of P, if one is less.
 
         Both are at least the largest eigenvalue.
         """
@@ -518,7 +640,7 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def invert(self, i: cython.Py_ssize_t) -> cython.void:
-        """P = B^-1, or NaN if B is far from positive definite."""
+        """Set P to B^-1, or to NaN if B is far from positive definite."""
         dim: cython.Py_ssize_t = self.dim
         factor: cython.double
         fill: cython.double = 0.0
@@ -537,8 +659,8 @@ class Core:
                 self.matrices[i, r + 1, j] = fill
         if fill != fill:
             return
-        # The root is replaced by its inverse. Row r of that gathers -L_rm times row m; its own
-        # entry m is still L_rm here.
+        # The root L is replaced by its inverse, row by row: row r gathers -L_rm times row m.
+        # Entry m of row r still is L_rm when it is read.
         for r in range(dim):
             for m in range(r):
                 factor = self.root[r, m]
@@ -559,10 +681,22 @@ class Core:
     @cython.nogil
     @cython.exceptval(check=False)
     def factorize(self, i: cython.Py_ssize_t, ridge: cython.double) -> cython.bint:
-        """Cholesky: root root' = B with its diagonal times 1 + ridge. False if it is not positive.
+        """Compute the Cholesky factor of B with its diagonal times 1 + ridge.
 
         Rounding in Cholesky follows the scale of each row, so features of very different units cost
         no digits: only the condition of the correlation-like matrix B_ij / sqrt(B_ii B_jj) does.
+
+        Parameters
+        ----------
+        i : int
+            Index of the parameter.
+        ridge : float
+            Relative increase of the diagonal.
+
+        Returns
+        -------
+        bool
+            False if the matrix is not positive definite.
         """
         for r in range(self.dim):
             for j in range(r + 1):

@@ -68,9 +68,20 @@ class Panels:
         out: cython.double[::1],
         into: cython.Py_ssize_t,
     ) -> cython.void:
-        """Write n rows times the matrix: from row `first` of `rows`, to row `into` of `out`.
+        """Write n rows times the matrix.
 
         Every column is summed in the same order: equal columns give bitwise equal numbers.
+
+        Parameters
+        ----------
+        rows : array of shape (m * n_rows,)
+            Rows, flat.
+        first, n : int
+            Index of the first row to multiply, and the number of rows.
+        out : array of shape (l * n_columns,)
+            Array for the products, flat.
+        into : int
+            Index of the first row of `out` to write.
         """
         t: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -98,7 +109,14 @@ class Panels:
     ) -> cython.void:
         """Write the columns of a panel, for four rows at a time, with sums in registers.
 
-        Where fewer than four rows are left, the last one is repeated.
+        If fewer than four rows are left, the last one is repeated.
+
+        Parameters
+        ----------
+        panel : int
+            Index of the panel.
+        rows, first, n, out, into
+            As in `multiply`.
         """
         rank: cython.Py_ssize_t = self.n_rows
         width: cython.Py_ssize_t = self.n_columns
@@ -168,10 +186,12 @@ class NormalModel:
         self.panels = tuple(Panels(matrix) for matrix in (observation, eta.T, unseen))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _law, (self.observation, self.eta, self.unseen, self.reward_scale)
+        return _normal_model, (self.observation, self.eta, self.unseen, self.reward_scale)
 
 
-def _law(observation: Floats, eta: Floats, unseen: Floats, reward_scale: float) -> NormalModel:
+def _normal_model(
+    observation: Floats, eta: Floats, unseen: Floats, reward_scale: float
+) -> NormalModel:
     """Return a model from a pickle or a copy; the panels are recomputed."""
     return NormalModel(observation=observation, eta=eta, unseen=unseen, reward_scale=reward_scale)
 
@@ -238,17 +258,17 @@ def draw_shared(
     root, eta, unseen = model.panels
     noise_scale: cython.double = model.reward_scale
     piece: cython.Py_ssize_t = max(FEWEST, min(PIECE, FITS // eta.n_columns))
-    room: cython.double[::1] = np.empty(piece * max(root.n_rows, unseen.n_rows))
+    workspace: cython.double[::1] = np.empty(piece * max(root.n_rows, unseen.n_rows))
     low: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t
     with cython.nogil:
         while low < rounds:
             n = min(piece, rounds - low)
-            draw_normals(context, room, n * root.n_rows)
-            root.multiply(room, 0, n, y, low)
+            draw_normals(context, workspace, n * root.n_rows)
+            root.multiply(workspace, 0, n, y, low)
             eta.multiply(y, low, n, values, low)
-            draw_normals(hidden, room, n * unseen.n_rows)
-            unseen.multiply(room, 0, n, latent, low)
+            draw_normals(hidden, workspace, n * unseen.n_rows)
+            unseen.multiply(workspace, 0, n, latent, low)
             add_up(values, latent, rewards, noise_scale, low * eta.n_columns, n * eta.n_columns)
             low += n
 
@@ -287,7 +307,7 @@ def draw_own(
     arms: cython.Py_ssize_t = eta.shape[0]
     dim: cython.Py_ssize_t = eta.shape[1]
     piece: cython.Py_ssize_t = max(1, PIECE // arms)
-    room: cython.double[::1] = np.empty(piece * arms * dim)
+    workspace: cython.double[::1] = np.empty(piece * arms * dim)
     low: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t
     t: cython.Py_ssize_t
@@ -298,9 +318,9 @@ def draw_own(
     with cython.nogil:
         while low < rounds:
             n = min(piece, rounds - low)
-            draw_normals(context, room, n * arms * dim)
-            root.multiply(room, 0, n * arms, y, low * arms)
-            draw_normals(hidden, room, n * arms)
+            draw_normals(context, workspace, n * arms * dim)
+            root.multiply(workspace, 0, n * arms, y, low * arms)
+            draw_normals(hidden, workspace, n * arms)
             for t in range(n):
                 for k in range(arms):
                     row = (low + t) * arms + k
@@ -308,7 +328,7 @@ def draw_own(
                     for j in range(dim):
                         total += y[row * dim + j] * eta[k, j]
                     values[row] = total
-                    latent[row] = room[t * arms + k] * scale[0, k]
+                    latent[row] = workspace[t * arms + k] * scale[0, k]
             add_up(values, latent, rewards, noise_scale, low * arms, n * arms)
             low += n
 
@@ -324,7 +344,21 @@ def add_up(
     start: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
 ) -> cython.void:
-    """Set latent to x'mu and rewards to x'mu plus noise, in n places from `start` on."""
+    """Set latent to x'mu and rewards to x'mu plus noise.
+
+    Parameters
+    ----------
+    values : array
+        y'eta.
+    latent : array
+        x'mu - y'eta; afterwards x'mu.
+    rewards : array
+        Noise of scale 1; afterwards the rewards.
+    noise_scale : float
+        Scale of the noise.
+    start, n : int
+        First index, and the number of entries.
+    """
     k: cython.Py_ssize_t
     for k in range(start, start + n):
         latent[k] += values[k]

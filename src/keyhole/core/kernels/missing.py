@@ -1,4 +1,8 @@
-"""Sums over pairs of entries that are seen together, and predictions of missing entries."""
+"""Sums over pairs of entries that are seen together, and predictions of missing entries.
+
+A prediction is linear in the entries that are seen: which ones, and with which weights, depends on
+the pattern of missing entries alone. The weights of a pattern are solved for once and kept.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,32 @@ from cython.cimports.libc.math import isnan, sqrt
 from keyhole.core.kernels.types import Floats
 
 INFINITY = cython.declare(cython.double, float("inf"))
+NAN = cython.declare(cython.double, float("nan"))
+# An eigenvalue of correlations of this size is rounding.
+ROUNDING = cython.declare(cython.double, 2.0**-40)
+# Rows that are added to the sums in one pass.
+TOGETHER = cython.declare(cython.int, 4)
+# Patterns whose weights are kept, at most, and the numbers that these weights may take.
+PATTERNS, NUMBERS = 256, 2**20
+# The hash of a pattern is FNV-1a's, of 64 bits, over one number per entry.
+FNV_START = cython.declare(cython.ulonglong, 0xCBF29CE484222325)
+FNV_PRIME = cython.declare(cython.ulonglong, 0x100000001B3)
+BITS = cython.declare(cython.ulonglong, 2**64 - 1)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def alike(
+    rows: cython.double[:, ::1], t: cython.Py_ssize_t, other: cython.Py_ssize_t
+) -> cython.bint:
+    """Return whether two rows have the same missing entries."""
+    j: cython.Py_ssize_t
+    for j in range(rows.shape[1]):  # noqa: SIM110 - there are no generators without the GIL
+        if isnan(rows[t, j]) != isnan(rows[other, j]):
+            return False
+    return True
 
 
 @cython.final
@@ -29,39 +59,69 @@ class Sums:
         far from zero would cancel.
     """
 
-    dim: cython.Py_ssize_t
-    pairs: cython.double[:, ::1]
-    total: cython.double[:, ::1]
-    product: cython.double[:, ::1]
-    origin: cython.double[::1]
-    # Of the row that is added: 1 where an entry is seen, else 0; and its values from their origins.
-    present: cython.double[::1]
-    shift: cython.double[::1]
-
     def __init__(self, pairs: Floats, total: Floats, product: Floats, origin: Floats) -> None:
         self.dim = len(origin)
         self.pairs, self.total, self.product, self.origin = pairs, total, product, origin
-        self.present, self.shift = np.empty((2, self.dim))
+        self.present, self.shift = np.empty(self.dim), np.empty((TOGETHER, self.dim))
+        self.has_new = False
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def add(self, rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.void:
-        """Add row t to the sums."""
+    def add(
+        self, rows: cython.double[:, ::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t
+    ) -> cython.void:
+        """Add n rows from `first` on."""
+        t: cython.Py_ssize_t = first
+        m: cython.Py_ssize_t
+        while t < first + n:
+            m = 1
+            while m < TOGETHER and t + m < first + n and alike(rows, t, t + m):
+                m += 1
+            self.add_alike(rows, t, m)
+            t += m
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def add_alike(
+        self, rows: cython.double[:, ::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t
+    ) -> cython.void:
+        """Add up to four rows from `first` on, which have the same missing entries.
+
+        Four at a time halve what one at a time take, as each sum is read and written once.
+        """
         j: cython.Py_ssize_t
         k: cython.Py_ssize_t
+        s: cython.Py_ssize_t
+        count: cython.double = n
         for j in range(self.dim):
-            self.present[j] = self.shift[j] = 0.0
-            if not isnan(rows[t, j]):
-                if self.pairs[j, j] == 0.0:
-                    self.origin[j] = rows[t, j]
-                self.present[j], self.shift[j] = 1.0, rows[t, j] - self.origin[j]
+            self.present[j] = 0.0 if isnan(rows[first, j]) else 1.0
+            if self.present[j] > 0.0 and self.pairs[j, j] == 0.0:
+                self.origin[j] = rows[first, j]
+                self.has_new = True
+        for s in range(TOGETHER):
+            for j in range(self.dim):
+                self.shift[s, j] = 0.0
+                if s < n and self.present[j] > 0.0:
+                    self.shift[s, j] = rows[first + s, j] - self.origin[j]
         for j in range(self.dim):
-            if self.present[j] > 0.0:
-                for k in range(self.dim):
-                    self.pairs[j, k] += self.present[k]
-                    self.total[j, k] += self.present[k] * self.shift[j]
-                    self.product[j, k] += self.shift[j] * self.shift[k]
+            if self.present[j] == 0.0:
+                continue
+            a: cython.double = self.shift[0, j]
+            b: cython.double = self.shift[1, j]
+            c: cython.double = self.shift[2, j]
+            d: cython.double = self.shift[3, j]
+            own: cython.double = a + b + c + d
+            for k in range(self.dim):
+                self.pairs[j, k] += count * self.present[k]
+                self.total[j, k] += own * self.present[k]
+                self.product[j, k] += (
+                    a * self.shift[0, k]
+                    + b * self.shift[1, k]
+                    + c * self.shift[2, k]
+                    + d * self.shift[3, k]
+                )
 
     @cython.cfunc
     @cython.nogil
@@ -73,107 +133,90 @@ class Sums:
             return 0.0
         return (self.product[j, k] - self.total[j, k] * self.total[k, j] / n) / n
 
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def mean(self, j: cython.Py_ssize_t) -> cython.double:
+        """Return the mean of an entry over the rows that have it; NaN if none has."""
+        if self.pairs[j, j] == 0.0:
+            return NAN
+        return self.origin[j] + self.total[j, j] / self.pairs[j, j]
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def most(self) -> cython.double:
+        """Return how often the entry was seen that was seen most often."""
+        j: cython.Py_ssize_t
+        found: cython.double = 0.0
+        for j in range(self.dim):
+            found = max(found, self.pairs[j, j])
+        return found
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def copy_from(self, other: Sums) -> cython.void:
+        """Take over the sums of another."""
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        for j in range(self.dim):
+            self.origin[j] = other.origin[j]
+            for k in range(self.dim):
+                self.pairs[j, k] = other.pairs[j, k]
+                self.total[j, k] = other.total[j, k]
+                self.product[j, k] = other.product[j, k]
+
 
 @cython.final
 @cython.cclass
-class Filling:
-    """Predictions of missing entries from sums, and their workspace.
+class Weights:
+    """Weights of predictions for one pattern of missing entries, and workspace for them.
+
+    A prediction is mean_m + C_ms (C_ss + ridge I)^-1 z_s in standard units, with the means,
+    standard deviations and correlations C of the sums. One that would explain more than all of an
+    entry's variance is scaled down to that. An entry that never varied is not used.
 
     Parameters
     ----------
     sums : Sums
         Sums from which predictions are computed.
-    n : int
-        Largest number of rows that are filled at a time.
     """
 
-    sums: Sums
-    n_seen: cython.Py_ssize_t
-    seen: cython.longlong[::1]  # (d,)  indices of the entries that are seen, and vary
-    same: cython.longlong[::1]  # (n,)  rows with the same missing entries
-    done: cython.longlong[::1]  # (n,)
-    scale: cython.double[::1]  # (d,)  standard deviations of the seen entries
-    gain: cython.double[::1]  # (d,)
-    spare: cython.double[::1]  # (d,)
-    correlation: cython.double[:, ::1]  # (d, d)  of the seen entries
-    root: cython.double[:, ::1]  # (d, d)  its Cholesky factor, with a ridge, or eigenvectors
-    weights: cython.double[::1]  # (d,)  eigenvalues, with eigenvectors in `root`
-    is_positive: cython.bint  # whether `root` is the Cholesky factor
-
-    def __init__(self, sums: Sums, n: int) -> None:
+    def __init__(self, sums: Sums) -> None:
         dim = sums.dim
-        self.sums, self.n_seen, self.is_positive = sums, 0, True
-        self.seen, (self.same, self.done) = np.empty(dim, np.int64), np.empty((2, n), np.int64)
-        self.scale, self.gain, self.spare, self.weights = np.empty((4, dim))
+        self.sums, self.n_seen = sums, 0
+        self.seen = np.empty(dim, np.int64)
+        self.scale, self.gain = np.empty((2, dim))
         self.correlation, self.root = np.empty((2, dim, dim))
 
     @cython.cfunc
     @cython.nogil
-    @cython.exceptval(-1)
-    def fill(
-        self, rows: cython.double[:, ::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t
-    ) -> cython.int:
-        """Fill n rows from `first` on, with one decomposition per pattern of missing entries."""
-        t: cython.Py_ssize_t
-        other: cython.Py_ssize_t
+    @cython.exceptval(check=False)
+    def take(self, rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.void:
+        """Factorize the correlations of the entries that are seen in row t."""
         j: cython.Py_ssize_t
-        for t in range(n):
-            self.done[t] = False
-        for t in range(n):
-            if self.done[t]:
-                continue
-            n_same: cython.Py_ssize_t = 0
-            for other in range(t, n):
-                alike: cython.bint = not self.done[other]
-                for j in range(self.sums.dim):
-                    if isnan(rows[first + t, j]) != isnan(rows[first + other, j]):
-                        alike = False
-                if alike:
-                    self.same[n_same] = first + other
-                    n_same += 1
-                    self.done[other] = True
-            self.fill_pattern(rows, n_same)
-        return 0
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(-1)
-    def fill_pattern(self, rows: cython.double[:, ::1], n_same: cython.Py_ssize_t) -> cython.int:
-        """Fill the first `n_same` rows of `same`, which have the same missing entries.
-
-        Predictions are mean_m + C_ms (C_ss + ridge I)^-1 z_s in standard units, with the means,
-        standard deviations and correlations C of the sums. A prediction that would explain more
-        than all of an entry's variance is scaled down to that. An entry that was never seen stays
-        NaN, and an entry that never varied is not used.
-        """
-        n_missing: cython.Py_ssize_t = 0
-        j: cython.Py_ssize_t
+        variance: cython.double
         self.n_seen = 0
         for j in range(self.sums.dim):
-            if isnan(rows[self.same[0], j]):
-                n_missing += 1
-            elif self.sums.covariance(j, j) > 0.0:
-                self.seen[self.n_seen] = j
-                self.scale[self.n_seen] = sqrt(self.sums.covariance(j, j))
+            if isnan(rows[t, j]):
+                continue
+            variance = self.sums.covariance(j, j)
+            if variance > 0.0:
+                self.seen[self.n_seen], self.scale[self.n_seen] = j, sqrt(variance)
                 self.n_seen += 1
-        if n_missing == 0:
-            return 0
         self.correlate()
-        for j in range(self.sums.dim):
-            if isnan(rows[self.same[0], j]) and self.sums.pairs[j, j] > 0.0:
-                self.predict(j)
-                self.write(rows, n_same, j)
-        return 0
 
     @cython.cfunc
     @cython.nogil
-    @cython.exceptval(-1)
-    def correlate(self) -> cython.int:
-        """Decompose the correlations of the seen entries, with their ridge.
+    @cython.exceptval(check=False)
+    def correlate(self) -> cython.void:
+        """Factorize the correlations of the seen entries, with their ridge.
 
         For n complete rows the ridge is 1/n: a prior of uncorrelated entries with the weight of one
         row. Correlations of pairs that were seen in different rows need not be consistent: C may
-        then have negative eigenvalues, and all eigenvalues are noise up to about
+        then have negative eigenvalues, and all are raised by twice what makes them positive, as
+        they may be wrong by that much. All eigenvalues are noise up to about
         sqrt(seen entries / rows of a pair), which is added in proportion to the rows with missing
         entries.
         """
@@ -194,15 +237,26 @@ class Filling:
                 most, fewest = max(most, self.sums.pairs[i, j]), min(fewest, self.sums.pairs[i, j])
         fewest = max(fewest, 1.0)
         ridge: cython.double = 1.0 / most + (1.0 - fewest / most) * sqrt(n / fewest)
-        # Most often no eigenvalue is negative; a factorization shows this at a tenth of the cost of
-        # the eigenvalues.
-        self.is_positive = self.factorize(0.0)
-        if self.is_positive:
-            self.factorize(ridge)
-        else:
-            with cython.gil:
-                self.diagonalize(ridge)
-        return 0
+        if not self.factorize(0.0):
+            ridge += 2.0 * self.lack()
+        self.factorize(ridge)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def lack(self) -> cython.double:
+        """Return a power of two by which all eigenvalues must be raised to become positive.
+
+        It is the smallest one, or that of rounding where C is singular: between the size of the
+        lowest eigenvalue and twice that. Found by factorizations, each at a tenth of the cost of
+        the eigenvalues.
+        """
+        shift: cython.double = ROUNDING
+        while not self.factorize(shift):
+            shift *= 16.0
+        while shift > ROUNDING and self.factorize(0.5 * shift):
+            shift *= 0.5
+        return shift
 
     @cython.cfunc
     @cython.nogil
@@ -227,19 +281,6 @@ class Filling:
             self.root[i, i] = sqrt(rest)
         return True
 
-    def diagonalize(self, ridge: float) -> None:
-        """Put the eigenvectors of C into `root`, and its eigenvalues with the ridge into `weights`.
-
-        Negative eigenvalues are set to zero, and all are raised by twice the size of the lowest
-        one: they may be wrong by that much.
-        """
-        n = self.n_seen
-        values, vectors = np.linalg.eigh(np.asarray(self.correlation)[:n, :n])
-        np.asarray(self.root)[:n, :n] = vectors
-        np.asarray(self.weights)[:n] = (
-            np.maximum(values, 0.0) + ridge + 2.0 * max(-float(values[0]), 0.0)
-        )
-
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
@@ -251,7 +292,7 @@ class Filling:
             self.gain[a] = 0.0
             if own > 0.0:
                 self.gain[a] = self.sums.covariance(j, self.seen[a]) / (own * self.scale[a])
-        explained: cython.double = self.solve() if self.is_positive else self.solve_by_vectors()
+        explained: cython.double = self.solve()
         # No entry can be explained by more than all of its variance.
         factor: cython.double = own / max(explained, 1.0)
         for a in range(self.n_seen):
@@ -278,51 +319,125 @@ class Filling:
                 self.gain[j] -= self.gain[i] * self.root[i, j]
         return size
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def solve_by_vectors(self) -> cython.double:
-        """Replace the gain g by A^-1 g, where A = V diag(weights) V'; return g' A^-1 g."""
-        size: cython.double = 0.0
-        i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        for j in range(self.n_seen):
-            self.spare[j] = 0.0
-        for i in range(self.n_seen):
-            for j in range(self.n_seen):
-                self.spare[j] += self.gain[i] * self.root[i, j]
-        for j in range(self.n_seen):
-            size += self.spare[j] * self.spare[j] / self.weights[j]
-            self.spare[j] /= self.weights[j]
-        for i in range(self.n_seen):
-            self.gain[i] = 0.0
-            for j in range(self.n_seen):
-                self.gain[i] += self.root[i, j] * self.spare[j]
-        return size
+
+@cython.final
+@cython.cclass
+class Predictor:
+    """Predictions of missing entries from sums, with the weights of recent patterns kept.
+
+    Parameters
+    ----------
+    sums : Sums
+        Sums from which predictions are computed. When they change, `clear` must be called.
+    """
+
+    def __init__(self, sums: Sums) -> None:
+        dim = max(sums.dim, 1)
+        self.sums, self.weights = sums, Weights(sums)
+        self.size = min(max(NUMBERS // dim**2, 4), PATTERNS)
+        self.n_kept = self.next = 0
+        self.hashes = np.zeros(self.size, np.uint64)
+        self.masks = np.zeros((self.size, dim), np.uint8)
+        # Memory that is not written to is not taken.
+        self.gains = np.empty((self.size, dim, dim))
+        self.row, self.means = np.zeros((2, dim))
+        self.clear()
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def write(
-        self, rows: cython.double[:, ::1], n_same: cython.Py_ssize_t, j: cython.Py_ssize_t
+    def clear(self) -> cython.void:
+        """Drop all weights, since the sums have changed."""
+        j: cython.Py_ssize_t
+        self.n_kept = self.next = 0
+        for j in range(self.sums.dim):
+            self.means[j] = self.sums.mean(j)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fill(
+        self, rows: cython.double[:, ::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t
     ) -> cython.void:
-        """Write the predictions of entry j."""
-        s: cython.Py_ssize_t
-        a: cython.Py_ssize_t
+        """Replace NaN in n rows from `first` on; an entry that was never seen stays NaN."""
         t: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        for s in range(n_same):
-            t = self.same[s]
-            guess: cython.double = (
-                self.sums.origin[j] + self.sums.total[j, j] / self.sums.pairs[j, j]
-            )
-            for a in range(self.n_seen):
-                i = self.seen[a]
-                mean: cython.double = (
-                    self.sums.origin[i] + self.sums.total[i, i] / self.sums.pairs[i, i]
-                )
-                guess += self.gain[a] * (rows[t, i] - mean)
-            rows[t, j] = guess
+        j: cython.Py_ssize_t
+        slot: cython.Py_ssize_t
+        guess: cython.double
+        for t in range(first, first + n):
+            slot = self.pattern(rows, t)
+            if slot < 0:
+                continue
+            for i in range(self.sums.dim):
+                # An entry that is seen for the first time has no mean yet, and no weight.
+                away: cython.double = rows[t, i] - self.means[i]
+                self.row[i] = 0.0 if isnan(away) else away
+            for j in range(self.sums.dim):
+                if self.masks[slot, j]:
+                    guess = self.means[j]
+                    for i in range(self.sums.dim):
+                        guess += self.gains[slot, j, i] * self.row[i]
+                    rows[t, j] = guess
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def pattern(self, rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Return the slot of the weights for row t, which are solved for if need be; or -1."""
+        j: cython.Py_ssize_t
+        slot: cython.Py_ssize_t
+        n_missing: cython.Py_ssize_t = 0
+        code: cython.ulonglong = FNV_START
+        for j in range(self.sums.dim):
+            if isnan(rows[t, j]):
+                n_missing += 1
+                code = ((code ^ cython.cast(cython.ulonglong, j + 1)) * FNV_PRIME) & BITS
+        if n_missing == 0:
+            return -1
+        for slot in range(self.n_kept):
+            if self.hashes[slot] == code and self.fits(rows, t, slot):
+                return slot
+        slot = self.next
+        self.next = (self.next + 1) % self.size
+        self.n_kept = max(self.n_kept, slot + 1)
+        self.hashes[slot] = code
+        self.solve_pattern(rows, t, slot)
+        return slot
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fits(
+        self, rows: cython.double[:, ::1], t: cython.Py_ssize_t, slot: cython.Py_ssize_t
+    ) -> cython.bint:
+        """Return whether the pattern of a slot is that of row t."""
+        j: cython.Py_ssize_t
+        for j in range(self.sums.dim):  # noqa: SIM110
+            if isnan(rows[t, j]) != (self.masks[slot, j] != 0):
+                return False
+        return True
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def solve_pattern(
+        self, rows: cython.double[:, ::1], t: cython.Py_ssize_t, slot: cython.Py_ssize_t
+    ) -> cython.void:
+        """Put the weights for the pattern of row t into a slot."""
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        a: cython.Py_ssize_t
+        self.weights.take(rows, t)
+        for j in range(self.sums.dim):
+            self.masks[slot, j] = isnan(rows[t, j])
+            if not self.masks[slot, j]:
+                continue
+            for i in range(self.sums.dim):
+                self.gains[slot, j, i] = 0.0
+            self.weights.predict(j)
+            for a in range(self.weights.n_seen):
+                self.gains[slot, j, self.weights.seen[a]] = self.weights.gain[a]
 
 
 def add_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows: Floats) -> None:
@@ -337,10 +452,8 @@ def add_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows
     """
     sums: Sums = Sums(pairs, total, product, origin)
     view: cython.double[:, ::1] = np.array(rows, order="C")  # a read-only array has no such view
-    t: cython.Py_ssize_t
     with cython.nogil:
-        for t in range(view.shape[0]):
-            sums.add(view, t)
+        sums.add(view, 0, view.shape[0])
 
 
 def fill_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, rows: Floats) -> None:
@@ -353,75 +466,7 @@ def fill_rows(pairs: Floats, total: Floats, product: Floats, origin: Floats, row
     rows : array of shape (n, d)
         Rows to fill, in place.
     """
-    filling: Filling = Filling(Sums(pairs, total, product, origin), len(rows))
+    predictor: Predictor = Predictor(Sums(pairs, total, product, origin))
     view: cython.double[:, ::1] = rows
     with cython.nogil:
-        filling.fill(view, 0, view.shape[0])
-
-
-def fill_rounds(
-    pairs: Floats, total: Floats, product: Floats, origin: Floats, rounds: Floats
-) -> None:
-    """Fill rounds one by one, each from all rows of the rounds before it, and add them to the sums.
-
-    Parameters
-    ----------
-    pairs, total, product, origin : array
-        The sums; see `Sums`.
-    rounds : array of shape (T, n, d)
-        Rounds to fill, in place.
-    """
-    sums: Sums = Sums(pairs, total, product, origin)
-    n: cython.Py_ssize_t = rounds.shape[1]
-    filling: Filling = Filling(sums, n)
-    rows: cython.double[:, ::1] = rounds.reshape(-1, rounds.shape[2])
-    given: cython.double[:, ::1] = rounds.reshape(-1, rounds.shape[2]).copy()
-    n_rounds: cython.Py_ssize_t = rounds.shape[0]
-    r: cython.Py_ssize_t
-    t: cython.Py_ssize_t
-    with cython.nogil:
-        for r in range(n_rounds):
-            filling.fill(rows, r * n, n)
-            for t in range(r * n, r * n + n):
-                sums.add(given, t)
-
-
-def sample_rows(
-    values: cython.double[:, ::1],
-    seen: cython.longlong[::1],
-    stride: cython.longlong[::1],
-    rows: Floats,
-) -> None:
-    """Keep every stride-th value of each entry, skipping NaN.
-
-    When the sample is full, every second value is dropped and the stride doubles: the sample is
-    spread evenly over all values.
-
-    Parameters
-    ----------
-    values : array of shape (size, d)
-        The sample; size is even.
-    seen, stride : array of shape (d,)
-        Number of values of each entry so far, and the stride of each.
-    rows : array of shape (n, d)
-        Rows to add, NaN where an entry is missing.
-    """
-    given: cython.double[:, ::1] = np.array(rows, order="C")
-    size: cython.Py_ssize_t = values.shape[0]
-    place: cython.Py_ssize_t
-    t: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    for t in range(given.shape[0]):
-        for j in range(given.shape[1]):
-            if isnan(given[t, j]):
-                continue
-            if seen[j] % stride[j] == 0:
-                place = seen[j] // stride[j]
-                if place == size:
-                    for k in range(size // 2):
-                        values[k, j] = values[2 * k, j]
-                    stride[j] *= 2
-                    place = size // 2
-                values[place, j] = given[t, j]
-            seen[j] += 1
+        predictor.fill(view, 0, view.shape[0])

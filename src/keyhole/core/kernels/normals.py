@@ -114,7 +114,15 @@ def next_uniform(state: cython.ulonglong[::1]) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def draw_uniforms(state: cython.ulonglong[::1], out: cython.double[::1]) -> cython.void:
-    """Fill an array with the next uniform numbers of a stream, from 0 to below 1."""
+    """Fill an array with the next uniform numbers of a stream, from 0 to below 1.
+
+    Parameters
+    ----------
+    state : array of shape (4,)
+        State of the stream, which advances.
+    out : array of shape (n,)
+        Array to fill.
+    """
     k: cython.Py_ssize_t
     for k in range(out.shape[0]):
         out[k] = next_uniform(state)
@@ -126,7 +134,17 @@ def draw_uniforms(state: cython.ulonglong[::1], out: cython.double[::1]) -> cyth
 def draw_normals(
     state: cython.ulonglong[::1], out: cython.double[::1], n: cython.Py_ssize_t
 ) -> cython.void:
-    """Fill the first n places of an array with the next standard normals of a stream."""
+    """Fill the first n entries of an array with the next standard normals of a stream.
+
+    Parameters
+    ----------
+    state : array of shape (4,)
+        State of the stream, which advances.
+    out : array
+        Array to fill, of at least n entries.
+    n : int
+        Number of normals.
+    """
     a: cython.ulonglong = cython.cast(cython.ulonglong, state[0])
     b: cython.ulonglong = cython.cast(cython.ulonglong, state[1])
     c: cython.ulonglong = cython.cast(cython.ulonglong, state[2])
@@ -160,7 +178,17 @@ def draw_normals(
 def unsure(
     state: cython.ulonglong[::1], strip: cython.Py_ssize_t, x: cython.double
 ) -> cython.double:
-    """Return a normal for a point that may be outside the curve: x, a tail value or a new draw."""
+    """Return a normal for a point that may be outside the curve: x, a tail value or a new draw.
+
+    Parameters
+    ----------
+    state : array of shape (4,)
+        State of the stream, which advances.
+    strip : int
+        Index of the strip.
+    x : float
+        Horizontal position of the point.
+    """
     bits: cython.ulonglong
     point: cython.longlong
     while True:
@@ -185,16 +213,16 @@ def beyond_tail(state: cython.ulonglong[::1]) -> cython.double:
     """Return a normal beyond TAIL (Marsaglia, 1964)."""
     while True:
         beyond = -log1p(-next_uniform(state)) / tail_start
-        room = -log1p(-next_uniform(state))
-        if 2.0 * room > beyond * beyond:
+        exponential = -log1p(-next_uniform(state))
+        if 2.0 * exponential > beyond * beyond:
             return tail_start + beyond
 
 
 def stream_state(words: Bits, key: int) -> Bits:
     """Return the initial state of a stream: three words of a seed, its key and a counter, mixed.
 
-    SFC64's author asks for 12 steps, after which no trace of the start is left; 18 where seeds are
-    related, as those of two keys are.
+    SFC64's author recommends 12 steps of mixing, and 18 for related seeds such as those of two
+    keys.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 from keyhole.core.kernels.choosing cimport Chooser
 from keyhole.core.kernels.core cimport Core
+from keyhole.core.kernels.observing cimport RowObserver
 from keyhole.core.kernels.recent cimport RecentIds
 
 
@@ -21,6 +22,16 @@ cdef class Tally:
     cdef public long long decisions, additions
 
 
+cdef class Everyday:
+    cdef readonly RowObserver observer
+    cdef readonly double offset, next_look, predicted
+    cdef bint predicts
+    # The sample of rewards; there is none if n_values is 0.
+    cdef Py_ssize_t n_values
+    cdef double[:, ::1] reward_values, reward
+    cdef long long[::1] reward_seen, reward_stride
+
+
 cdef class Online:
     cdef readonly Chooser chooser
     cdef Core core
@@ -35,6 +46,18 @@ cdef class Online:
     cdef double largest
     # The last decision, and what was kept of its product P y.
     cdef Choice last
-    cdef Py_ssize_t last_stamp, last_slot
+    cdef Py_ssize_t last_stamp, last_slot, last_row
+    # The length of an observation, and what is done to it; rows as the posterior sees them.
+    cdef Py_ssize_t dim
+    cdef double offset
+    cdef bint takes_missing
+    cdef readonly Everyday everyday
+    cdef double[:, ::1] design, spare
 
+    cdef object choose_observed(self, object own, Py_ssize_t n, bint is_missing)
+    cdef Py_ssize_t place_of(self, double* y, Py_ssize_t stride) except -1
+    cdef object made(self, Py_ssize_t place, object seen, Py_ssize_t n)
+    cdef bint is_everyday(self, Choice choice) except -1
+    cdef object learn_observed(self, Py_ssize_t i, Choice choice, double reward, Py_ssize_t slot, bint known)
+    cdef bint has_missing(self, double[::1] y) noexcept nogil
     cdef bint usable(self, double[::1] y) noexcept nogil

@@ -10,20 +10,22 @@ from typing import Any
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import fabs
+from cython.cimports.libc.math import fabs, isnan
 
 from keyhole.core.kernels.types import Floats
 
 if cython.compiled:
     from cython.cimports.keyhole.core.kernels.choosing import Chooser
     from cython.cimports.keyhole.core.kernels.normals import draw_normals, next_uniform
-    from cython.cimports.keyhole.core.kernels.pointers import start_of
+    from cython.cimports.keyhole.core.kernels.observing import RowObserver, sample
+    from cython.cimports.keyhole.core.kernels.pointers import row_of, start_of
     from cython.cimports.keyhole.core.kernels.probability import chance_of
     from cython.cimports.keyhole.core.kernels.recent import RecentIds
 else:
     from keyhole.core.kernels.choosing import Chooser
     from keyhole.core.kernels.normals import draw_normals, next_uniform
-    from keyhole.core.kernels.pointers import start_of
+    from keyhole.core.kernels.observing import RowObserver, sample
+    from keyhole.core.kernels.pointers import row_of, start_of
     from keyhole.core.kernels.probability import chance_of
     from keyhole.core.kernels.recent import RecentIds
 
@@ -98,11 +100,43 @@ class Tally:
 
 @cython.final
 @cython.cclass
+class Everyday:
+    """What is done to the observations and rewards of a learner whose units are fixed.
+
+    Parameters
+    ----------
+    observer : RowObserver
+        What is done to observations.
+    offset : float
+        The zero that rewards are counted from.
+    next_look : float
+        How often a feature must have been seen for units to be looked at again.
+    predicted : float
+        How often a feature must have been seen for predictions to be final.
+    rewards : tuple of arrays or None
+        Values, counts and strides of the sample of rewards.
+    """
+
+    def __init__(
+        self, observer: RowObserver, offset: float, next_look: float, predicted: float, rewards: Any
+    ) -> None:
+        self.observer, self.offset = observer, offset
+        self.next_look, self.predicted = next_look, predicted
+        self.predicts = observer.fill in (1, 2)
+        self.n_values, self.reward = 0, np.empty((1, 1))
+        if rewards is not None:
+            self.reward_values, self.reward_seen, self.reward_stride = rewards
+            self.n_values = self.reward_values.shape[0]
+
+
+@cython.final
+@cython.cclass
 class Online:
     """A bandit's everyday work: choose by a plain array, learn the reward of a decision.
 
     Whatever is not plain is left to the bandit: `choose` then returns None, and `learn` False.
-    It is for one thread at a time.
+    It is for one thread at a time. With an observer, what is not plain includes every call after
+    which units or early predictions are looked at again.
 
     Parameters
     ----------
@@ -124,6 +158,8 @@ class Online:
         The class of decisions, a subclass of `Choice`.
     largest : float
         The largest number that is allowed.
+    everyday : Everyday, optional
+        What is done to observations and rewards before the posterior sees them.
     """
 
     def __init__(
@@ -137,12 +173,21 @@ class Online:
         token: object,
         kind: type[Choice],
         largest: float,
+        everyday: Everyday | None = None,
     ) -> None:
         self.chooser, self.core = chooser, chooser.core
         self.names, self.parameters = names, parameters
         self.normals, self.uniforms = streams
         self.tally, self.recent, self.token, self.kind = tally, recent, (token,), kind
         self.largest, self.z = largest, np.empty(chooser.n_arms)
+        self.dim, self.offset = self.core.dim, 0.0
+        self.everyday: Any = everyday
+        self.takes_missing, self.last_row = False, 0
+        if everyday is not None:
+            self.dim, self.offset = everyday.observer.dim, everyday.offset
+            self.takes_missing = everyday.observer.fill != 0
+            self.design = np.empty((chooser.n_arms, self.core.dim))
+            self.spare = np.empty((1, self.core.dim))
         self.last: Choice | None = None
         self.last_stamp = self.last_slot = -1
 
@@ -152,30 +197,66 @@ class Online:
             y = np.array(y)
         if type(y) is not np.ndarray or y.dtype is not FLOAT64:
             return None
-        chooser: Chooser = self.chooser
-        dim: cython.Py_ssize_t = self.core.dim
-        stride: cython.Py_ssize_t = 0
-        own: Any = y.copy()
-        if y.ndim == 2 and y.shape[1] == dim:
-            own = own.reshape(-1)
-            stride = dim if y.shape[0] > 1 else 0
-        elif y.ndim != 1:
+        rows: cython.Py_ssize_t = 1
+        if y.ndim == 2 and y.shape[1] == self.dim:
+            rows = y.shape[0]
+        elif y.ndim != 1 or y.shape[0] != self.dim:
             return None
+        if rows != 1 and rows != self.chooser.n_arms:
+            return None
+        own: Any = y.copy().reshape(-1)
         seen: cython.double[::1] = own
-        if seen.shape[0] != (chooser.n_arms * dim if stride else dim) or not self.usable(seen):
+        if not self.usable(seen):
             return None
         self.last = None  # its P y is about to be written over
-        draw_normals(self.normals, self.z, chooser.n_arms)
+        if self.everyday is None:
+            place = self.place_of(start_of(seen), self.dim if rows > 1 else 0)
+            return self.made(place, own, rows)
+        return self.choose_observed(own, rows, self.takes_missing and self.has_missing(seen))
+
+    @cython.cfunc
+    def choose_observed(self, own: Any, n: cython.Py_ssize_t, is_missing: cython.bint) -> Any:
+        """Return a decision by n rows, (n * dim,), that are not plain yet; or None."""
+        everyday: Everyday = self.everyday
+        observer: RowObserver = everyday.observer
+        raw: cython.double[:, ::1] = own.reshape(n, self.dim)
+        if observer.seen + n >= everyday.next_look or observer.is_far(raw, 0, n):
+            return None
+        filled: Any = own.copy() if is_missing else own
+        rows: cython.double[:, ::1] = filled.reshape(n, self.dim)
+        if is_missing:
+            observer.fill_in(rows, 0, n)
+        observer.convert(rows, 0, self.design, 0, n)
+        place: cython.Py_ssize_t = self.place_of(
+            row_of(self.design, 0), self.core.dim if n > 1 else 0
+        )
+        choice: Choice = self.made(place, filled, n)
+        self.last_row = place if n > 1 else 0
+        if is_missing:
+            choice._predicted = tuple([j for j in range(self.dim) if isnan(raw[self.last_row, j])])
+            choice._has_missing = self.has_missing(choice.y)
+        if observer.watches:
+            observer.see(raw, 0, n)
+            self.tally.additions += n
+        return choice
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def place_of(self, y: cython.p_double, stride: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Return the place of the arm that is chosen at what the posterior sees."""
+        draw_normals(self.normals, self.z, self.chooser.n_arms)
         coin: cython.double = next_uniform(self.uniforms)
         tie: cython.double = next_uniform(self.uniforms)
-        place: cython.Py_ssize_t = chooser.choose(
-            start_of(seen), stride, start_of(self.z), coin, tie
-        )
+        return self.chooser.choose(y, stride, start_of(self.z), coin, tie)
 
+    @cython.cfunc
+    def made(self, place: cython.Py_ssize_t, seen: Any, n: cython.Py_ssize_t) -> Any:
+        """Return the decision for the arm at a place, from n rows of observations."""
+        chooser: Chooser = self.chooser
         choice: Choice = Choice.__new__(self.kind)
-        if stride:
-            own = own[place * dim : (place + 1) * dim].copy()
-        choice._set(self.names[place], chooser.value, own, stride == 0)
+        if n > 1:
+            seen = seen[place * self.dim : (place + 1) * self.dim].copy()
+        choice._set(self.names[place], chooser.value + self.offset, seen, n == 1)
         choice._run = self.tally.run
         if chooser.keeps:
             score_params: Any = chooser.score_params
@@ -217,29 +298,95 @@ class Online:
         if (
             parameter is None
             or choice._has_missing
-            or choice.y.shape[0] != self.core.dim
+            or choice.y.shape[0] != self.dim
             or not fabs(reward) <= self.largest
             or key is None
             or choice._run is None
             or choice._learned_by != ()
             or self.recent.has(key)
+            or (self.everyday is not None and not self.is_everyday(choice))
         ):
             return False
         known: cython.bint = choice is self.last and self.core.stamp == self.last_stamp
         self.last = None
         i: cython.Py_ssize_t = parameter
-        self.core.update(i, start_of(choice.y), reward, self.last_slot if known else 0, known)
+        slot: cython.Py_ssize_t = self.last_slot if known else 0
+        if self.everyday is None:
+            self.core.update(i, start_of(choice.y), reward, slot, known)
+        else:
+            self.learn_observed(i, choice, reward, slot, known)
         choice._learned_by = self.token
         self.recent.add(key)
         self.tally.additions += 1
         return True
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def is_everyday(self, choice: Choice) -> cython.bint:
+        """Return whether nothing follows from learning a decision but the posterior's update."""
+        everyday: Everyday = self.everyday
+        observer: RowObserver = everyday.observer
+        # An observation that was made elsewhere counts as seen once it is learned.
+        if observer.watches and choice._run != self.tally.run:
+            return False
+        if everyday.predicts and observer.seen < everyday.predicted and choice._predicted != ():
+            return False
+        if everyday.n_values == 0:
+            return True
+        # The unit of rewards is recomputed when their number doubles.
+        n: cython.longlong = everyday.reward_seen[0]
+        return (n + 1) & n != 0
+
+    @cython.cfunc
+    def learn_observed(
+        self,
+        i: cython.Py_ssize_t,
+        choice: Choice,
+        reward: cython.double,
+        slot: cython.Py_ssize_t,
+        known: cython.bint,
+    ) -> None:
+        """Learn a reward at an observation that is converted first, unless that was just done."""
+        everyday: Everyday = self.everyday
+        if known:
+            self.core.update(
+                i, row_of(self.design, self.last_row), reward - self.offset, slot, True
+            )
+        else:
+            seen: cython.double[:, ::1] = choice._observation.reshape(1, self.dim)
+            everyday.observer.convert(seen, 0, self.spare, 0, 1)
+            self.core.update(i, row_of(self.spare, 0), reward - self.offset, slot, False)
+        if everyday.n_values > 0:
+            everyday.reward[0, 0] = reward
+            sample(
+                everyday.reward_values,
+                everyday.reward_seen,
+                everyday.reward_stride,
+                everyday.reward,
+                0,
+                1,
+            )
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def has_missing(self, y: cython.double[::1]) -> cython.bint:
+        """Return whether a number is NaN."""
+        found: cython.bint = False
+        for j in range(y.shape[0]):
+            found = found or y[j] != y[j]
+        return found
+
+    @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
     def usable(self, y: cython.double[::1]) -> cython.bint:
-        """Whether no number is NaN, infinite or too large."""
+        """Return whether no number is infinite or too large, or NaN where that is not allowed."""
         usable: cython.bint = True
+        if self.takes_missing:
+            for j in range(y.shape[0]):
+                usable = usable and not fabs(y[j]) > self.largest
+            return usable
         for j in range(y.shape[0]):
             usable = usable and fabs(y[j]) <= self.largest
         return usable

@@ -48,8 +48,8 @@ class Record(NamedTuple):
     choices, and the number of correct choices of the best observer.
     """
 
-    checkpoints: Ints  # (C,)  numbers of rounds, rising
-    noted: Floats  # (C, 5 + 2 n_arms)  sums, pulls, and |mean - eta| of each arm
+    checkpoints: Ints  # (C,)  numbers of rounds, increasing
+    results: Floats  # (C, 5 + 2 n_arms)  sums, pulls, and |mean - eta| of each arm
     sums: Floats  # (5,)
     pulls: Floats  # (n_arms,)
 
@@ -63,6 +63,11 @@ def cost(best: cython.double, value: cython.double) -> cython.double:
 
     The bound is explicit because sums may be reordered: (sum + best) - value would be rounded, and
     regret could fall.
+
+    Parameters
+    ----------
+    best, value : float
+        The best value of a round, and that of the chosen arm.
     """
     missed: cython.double = best - value
     return 0.0 if missed < 0.0 else missed
@@ -73,7 +78,15 @@ def cost(best: cython.double, value: cython.double) -> cython.double:
 @cython.nogil
 @cython.exceptval(check=False)
 def row_max(rows: cython.double[:, ::1], t: cython.Py_ssize_t) -> cython.double:
-    """Return the largest number of a row without NaN. Four are compared at a time."""
+    """Return the largest number of a row without NaN. Four are compared at a time.
+
+    Parameters
+    ----------
+    rows : array of shape (T, n)
+        The rows.
+    t : int
+        Index of the row.
+    """
     n: cython.Py_ssize_t = rows.shape[1]
     whole: cython.Py_ssize_t = n - n % 4
     a: cython.double = rows[t, 0]
@@ -119,7 +132,7 @@ class Table:
     labels: cython.longlong[::1]
     eta: cython.double[:, ::1]
     checkpoints: cython.longlong[::1]
-    noted: cython.double[:, ::1]
+    results: cython.double[:, ::1]
     sums: cython.double[::1]
     pulls: cython.double[::1]
     size: cython.Py_ssize_t  # of the observations of a round
@@ -134,14 +147,26 @@ class Table:
         self.rewards, self.uniforms, self.places = block.rewards, block.uniforms, chosen
         if oracle is not None and record is not None:
             self.values, self.latent, self.labels = oracle.values, oracle.latent, oracle.labels
-            self.eta, self.checkpoints, self.noted = oracle.eta, record.checkpoints, record.noted
+            self.eta, self.checkpoints, self.results = (
+                oracle.eta,
+                record.checkpoints,
+                record.results,
+            )
             self.sums, self.pulls = record.sums, record.pulls
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1, check=False)
     def play(self, chooser: Chooser, low: cython.Py_ssize_t, high: cython.Py_ssize_t) -> cython.int:
-        """Play some rounds, updating the posterior."""
+        """Play the rounds from `low` to below `high`, updating the posterior.
+
+        Parameters
+        ----------
+        chooser : Chooser
+            The policy and its posterior.
+        low, high : int
+            First round, and the one after the last.
+        """
         y: cython.p_double = start_of(self.y)
         z: cython.p_double = start_of(self.z)
         for t in range(low, high):
@@ -167,7 +192,13 @@ class Table:
     @cython.nogil
     @cython.exceptval(check=False)
     def add_regret(self, low: cython.Py_ssize_t, high: cython.Py_ssize_t) -> cython.void:
-        """Add the regret of the choices of some rounds to the record."""
+        """Add the regret of the choices in the rounds from `low` to below `high` to the record.
+
+        Parameters
+        ----------
+        low, high : int
+            First round, and the one after the last.
+        """
         regret: cython.double = self.sums[0]
         latent_regret: cython.double = self.sums[1]
         optimal: cython.double = self.sums[2]
@@ -194,17 +225,25 @@ class Table:
     @cython.nogil
     @cython.exceptval(check=False)
     def write_checkpoint(self, chooser: Chooser, c: cython.Py_ssize_t) -> cython.void:
-        """Write the results of a policy at checkpoint c."""
+        """Write the results of a policy at checkpoint c.
+
+        Parameters
+        ----------
+        chooser : Chooser
+            The policy and its posterior.
+        c : int
+            Index of the checkpoint.
+        """
         n: cython.Py_ssize_t = self.sums.shape[0]
         for s in range(n):
-            self.noted[c, s] = self.sums[s] / (1.0 if s < REGRETS else self.checkpoints[c])
+            self.results[c, s] = self.sums[s] / (1.0 if s < REGRETS else self.checkpoints[c])
         for k in range(chooser.n_arms):
-            self.noted[c, n + k] = self.pulls[k]
+            self.results[c, n + k] = self.pulls[k]
             squared: cython.double = 0.0
             for j in range(chooser.core.dim):
                 off: cython.double = chooser.core.mean[chooser.parameter_of[k], j] - self.eta[k, j]
                 squared += off * off
-            self.noted[c, n + chooser.n_arms + k] = sqrt(squared)
+            self.results[c, n + chooser.n_arms + k] = sqrt(squared)
 
 
 def play(chooser: Chooser, block: Block, chosen: Ints) -> None:
@@ -274,12 +313,12 @@ def run_block(chooser: Chooser, block: Block, oracle: Oracle, start: int, record
     with cython.nogil:
         while low < n:
             high = n
-            noted: cython.bint = False
+            is_checkpoint: cython.bint = False
             if c < table.checkpoints.shape[0] and table.checkpoints[c] <= before + n:
-                high, noted = table.checkpoints[c] - before, True
+                high, is_checkpoint = table.checkpoints[c] - before, True
             table.play(chooser, low, high)
             table.add_regret(low, high)
-            if noted:
+            if is_checkpoint:
                 table.write_checkpoint(chooser, c)
                 c += 1
             low = high

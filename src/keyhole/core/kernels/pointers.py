@@ -9,11 +9,27 @@ def start_of(numbers: Floats) -> Floats:
 
 
 def row_of(rows: Floats, i: int) -> Floats:
-    """Return a row of a matrix, in place of a pointer to its first number."""
+    """Return a row of a matrix, in place of a pointer to its first number.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        The matrix.
+    i : int
+        Index of the row.
+    """
     row: Floats = rows[i]
     return row
 
 
 def after(numbers: Floats, n: int) -> Floats:
-    """Return all but the first n numbers, in place of a pointer to the next one."""
+    """Return all but the first n numbers, in place of a pointer to the next one.
+
+    Parameters
+    ----------
+    numbers : array of shape (m,)
+        The numbers.
+    n : int
+        Number of entries to skip.
+    """
     return numbers[n:]

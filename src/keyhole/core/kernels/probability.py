@@ -12,11 +12,11 @@ By the three lines theorem growth(Y) is convex; it is also even, and 0 at 0, so 
 does growth(Y) / Y^2 (`tests/core/test_probability.py` has its values): growth(aY) <= a^2 growth(Y)
 for 0 <= a <= 1, and a score that is wider than the narrowest one by 1 / a counts as a^2 scores.
 
-**Equal steps.** In t = (x - m_p) / s_p, with r_j = s_p / s_j and n_j scores of law j, the integrand
-f(t) = phi(t) prod_j Phi(a_j + r_j t)^n_j is entire. The trapezoidal rule of step h is then off by
-at most 2 M / (exp(2 pi c / h) - 1), M = integral of |f(t + ic)| dt, for every c > 0 (Trefethen and
-Weideman 2014, theorem 5.1). By (1), M <= p exp(c^2 R / 2) with R = 1 + sum n_j r_j^2; the best c is
-2 pi / (h R), and the error is less than
+**Equal steps.** In t = (x - m_p) / s_p, with r_j = s_p / s_j and n_j scores of kind j, the
+integrand f(t) = phi(t) prod_j Phi(a_j + r_j t)^n_j is entire. The trapezoidal rule of step h is
+then off by at most 2 M / (exp(2 pi c / h) - 1), M = integral of |f(t + ic)| dt, for every c > 0
+(Trefethen and Weideman 2014, theorem 5.1). By (1), M <= p exp(c^2 R / 2) with
+R = 1 + sum n_j r_j^2; the best c is 2 pi / (h R), and the error is less than
 
     2 p exp(-2 pi^2 / (h^2 R)).                                                           (3)
 
@@ -102,8 +102,8 @@ QUARTER = cython.declare(cython.double, 2.0**0.25)
 SMOOTH = cython.declare(cython.double, math.pi * math.sqrt(2.0 / math.log(2.0 / TOLERANCE)))
 # Equal steps are used up to this many nodes; for all scores at once, over this length in units of
 # the narrowest. Beyond that, graded panels are faster.
-MOST_NODES = cython.declare(cython.double, 1020.0)
-MOST_LENGTH = cython.declare(cython.double, 60.0)
+MAX_NODES = cython.declare(cython.double, 1020.0)
+MAX_LENGTH = cython.declare(cython.double, 60.0)
 # The nodes of a panel.
 PANEL = cython.declare(cython.Py_ssize_t, 16)
 NODES = cython.declare(cython.double[16])
@@ -246,7 +246,19 @@ def multiply(
     offset: cython.double,
     times: cython.double,
 ) -> cython.void:
-    """Multiply mass by Phi(slope points + offset)^times, at 4 * fours entries from `start` on."""
+    """Multiply mass by Phi(slope points + offset)^times, elementwise.
+
+    Parameters
+    ----------
+    mass, points : pointer to double
+        Mass and position of each node.
+    start, fours : int
+        First node, and the number of nodes divided by 4; at most 1024 nodes.
+    slope, offset : float
+        Line of the argument of Phi.
+    times : float
+        Exponent, an integer of at least 1.
+    """
     k: cython.Py_ssize_t
     if times == 1.0:
         for k in range(4 * fours):
@@ -294,7 +306,15 @@ def size_of(scores: cython.double) -> cython.int:
 @cython.nogil
 @cython.exceptval(check=False)
 def highest_low(location: cython.double[::1], scale: cython.double[::1]) -> cython.Py_ssize_t:
-    """Return the score with the highest lower end. Next to no score wins below it."""
+    """Return the index of the score with the highest lower end.
+
+    The largest score is below that end with a negligible probability.
+
+    Parameters
+    ----------
+    location, scale : array of shape (k,)
+        Mean and standard deviation of each score.
+    """
     j: cython.Py_ssize_t
     top: cython.Py_ssize_t = 0
     for j in range(1, location.shape[0]):
@@ -316,6 +336,13 @@ def can_win(
     """Return whether score j exceeds score `top` with a probability of more than 1.2e-19.
 
     A score stays included if squares overflow or underflow.
+
+    Parameters
+    ----------
+    location, scale : array of shape (k,)
+        Mean and standard deviation of each score.
+    j, top : int
+        Indices of the two scores.
     """
     gap = location[top] - location[j]
     square = scale[j] * scale[j] + scale[top] * scale[top]
@@ -335,6 +362,13 @@ def middle(
     """Return the distance of score j above the lower end of `top`, in units of scale[j].
 
     It is at most REACH, up to rounding.
+
+    Parameters
+    ----------
+    location, scale : array of shape (k,)
+        Mean and standard deviation of each score.
+    j, top : int
+        Indices of the two scores; scale[j] must be above 0.
     """
     unit = float(scale[j])
     above_top = (float(location[j]) - float(location[top])) / unit
@@ -351,7 +385,15 @@ def ahead(
     j: cython.Py_ssize_t,
     other: cython.Py_ssize_t,
 ) -> cython.double:
-    """Return the probability that score j exceeds another one, unless both are certain."""
+    """Return the probability that score j exceeds another one.
+
+    Parameters
+    ----------
+    location, scale : array of shape (k,)
+        Mean and standard deviation of each score.
+    j, other : int
+        Indices of the two scores, of which at most one is certain.
+    """
     a = float(scale[j])
     b = float(scale[other])
     wide = a if a > b else b
@@ -369,7 +411,13 @@ def chance_of_certain(
     count: cython.double[::1],
     place: cython.Py_ssize_t,
 ) -> cython.double:
-    """Return `chance_of` for a score of scale 0."""
+    """Return `chance_of` for a score of scale 0.
+
+    Parameters
+    ----------
+    location, scale, count, place
+        As in `chance_of`.
+    """
     j: cython.Py_ssize_t
     ties = 0.0
     product = 1.0
@@ -399,7 +447,17 @@ def by_equal_steps(
     first: cython.Py_ssize_t,
     stride: cython.Py_ssize_t,
 ) -> cython.double:
-    """Return `chance_of` from the nodes t = stride k / FINENESS between k = first and t = NEAR."""
+    """Return `chance_of` from the nodes t = stride k / FINENESS between k = first and t = NEAR.
+
+    Parameters
+    ----------
+    location, scale, count, place
+        As in `chance_of`.
+    top : int
+        Index of the score with the highest lower end.
+    first, stride : int
+        Index of the first node, and the step as a multiple of 1 / FINENESS.
+    """
     points = cython.declare(cython.double[1024])
     mass = cython.declare(cython.double[1024])
     j: cython.Py_ssize_t
@@ -450,7 +508,17 @@ def matters(
     unit: cython.double,
     low: cython.double,
 ) -> cython.bint:
-    """Return whether Phi_j is below 1 at `low` units above the lower end of `top`."""
+    """Return whether Phi_j is below 1 at a distance above the lower end of `top`.
+
+    Parameters
+    ----------
+    location, scale : array of shape (k,)
+        Mean and standard deviation of each score.
+    j, top : int
+        Indices of the two scores.
+    unit, low : float
+        Unit of length, and the distance in this unit.
+    """
     if scale[j] <= NARROWEST * unit:
         return False
     return middle(location, scale, j, top) + REACH > low * (unit / scale[j])
@@ -470,6 +538,13 @@ def by_panels(
 
     Lengths are in units of the scale of score `place`, and are differences from that lower end:
     close to it, floats resolve the narrowest scores.
+
+    Parameters
+    ----------
+    location, scale, count, place
+        As in `chance_of`.
+    top : int
+        Index of the score with the highest lower end.
     """
     points = cython.declare(cython.double[16])
     mass = cython.declare(cython.double[16])
@@ -512,16 +587,16 @@ def chance_of(
     count: cython.double[::1],
     place: cython.Py_ssize_t,
 ) -> cython.double:
-    """Return the probability that one score of law `place` is the largest of all.
+    """Return the probability that one score of kind `place` is the largest of all.
 
     Parameters
     ----------
     location, scale : array of shape (k,)
-        Mean and standard deviation of each law. Scores of scale 0 are certain.
+        Mean and standard deviation of each kind of score. Scores of scale 0 are certain.
     count : array of shape (k,)
-        Number of independent scores of each law, an integer of at least 1.
+        Number of independent scores of each kind, an integer of at least 1.
     place : int
-        Index of the law of the score in question.
+        Index of the kind of the score in question.
 
     Returns
     -------
@@ -562,7 +637,7 @@ def chance_of(
     if certain == 0.0 and stride > 0:
         step = cython.cast(cython.double, stride) / FINENESS
         low = floor(-min(middle(location, scale, place, top), NEAR) / step)
-        if NEAR / step - low < MOST_NODES:
+        if NEAR / step - low < MAX_NODES:
             first = cython.cast(cython.Py_ssize_t, low)
             return by_equal_steps(location, scale, count, place, top, first, stride)
     return by_panels(location, scale, count, place, top)
@@ -580,7 +655,17 @@ def add_node(
     probability: cython.double[::1],
     chance: cython.double[::1],
 ) -> cython.void:
-    """Add weight phi_i(x) prod_{j != i} Phi_j(x) to every chance[i]."""
+    """Add weight phi_i(x) prod_{j != i} Phi_j(x) to every chance[i].
+
+    Parameters
+    ----------
+    x, weight : float
+        Node and weight of a rule of integration.
+    n : int
+        Number of scores.
+    slope, centre, probability, chance : array
+        As in `winning`.
+    """
     i: cython.Py_ssize_t
     mass = weight / ROOT_TWO_PI
     for i in range(n):
@@ -604,7 +689,15 @@ def all_by_panels(
     arm: cython.Py_ssize_t[::1],
     out: cython.double[::1],
 ) -> cython.void:
-    """Integrate for n scores of `winning` by graded panels, changing their order."""
+    """Integrate for n scores of `winning` by graded panels, changing their order.
+
+    Parameters
+    ----------
+    n : int
+        Number of scores.
+    slope, centre, probability, chance, arm, out : array
+        As in `winning`.
+    """
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     low = 0.0
@@ -643,7 +736,15 @@ def all_by_equal_steps(
     arm: cython.Py_ssize_t[::1],
     out: cython.double[::1],
 ) -> cython.bint:
-    """Integrate for n scores of `winning` by equal steps; return False if there are too many."""
+    """Integrate for n scores of `winning` by equal steps; return False if there are too many steps.
+
+    Parameters
+    ----------
+    n : int
+        Number of scores.
+    slope, centre, probability, chance, arm, out : array
+        As in `winning`.
+    """
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     steepest = 0.0
@@ -653,7 +754,7 @@ def all_by_equal_steps(
         steepest = max(steepest, slope[i])
         curvature += slope[i] * slope[i]
         high = max(high, (centre[i] + REACH) / slope[i])
-    if high * steepest > MOST_LENGTH:
+    if high * steepest > MAX_LENGTH:
         return False
     step = STEPS[size_of(curvature / (steepest * steepest))] / steepest
     step = max(step, SMOOTH / sqrt(curvature))
@@ -679,9 +780,15 @@ def winning(
 ) -> cython.void:
     """Set `out` to the probability of each score being the largest.
 
-    The arrays between are workspace for the scores that can win and are not certain: entry i is
-    for score `arm[i]`, and Phi_i(x) = Phi(slope[i] x - centre[i]), with x from the highest lower
-    end on.
+    Parameters
+    ----------
+    location, scale : array of shape (k,)
+        Mean and standard deviation of each score. Scores of scale 0 are certain.
+    slope, centre, probability, chance, arm : array of shape (k,)
+        Workspace for the scores that can win and are not certain. Entry i is for score `arm[i]`,
+        and Phi_i(x) = Phi(slope[i] x - centre[i]), where x begins at the highest lower end.
+    out : array of shape (k,)
+        Array for the probabilities.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t

@@ -1,7 +1,7 @@
 """Products with one triangle of a symmetric matrix, and sums of squares added to one.
 
-Arrays are flat, and rows `dim` numbers apart. Rows are taken four at a time: what is loaded once
-serves all of them, and sums stay in registers.
+Matrices are flat arrays of rows of `dim` numbers. Rows are processed four at a time: each load
+serves all four, and sums stay in registers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,15 @@ def lower_times(matrix: Numbers, y: Numbers, out: Numbers, dim: cython.Py_ssize_
     """Set out to the product of a symmetric matrix and y, by its lower triangle.
 
     An entry below the diagonal serves its mirror image too.
+
+    Parameters
+    ----------
+    matrix : pointer to double
+        Symmetric matrix, dim by dim; only its lower triangle is read.
+    y, out : pointer to double
+        Vectors of dim numbers.
+    dim : int
+        Dimension.
     """
     whole: cython.Py_ssize_t = dim - dim % 4
     r: cython.Py_ssize_t
@@ -71,7 +80,17 @@ def lower_times(matrix: Numbers, y: Numbers, out: Numbers, dim: cython.Py_ssize_
 @cython.nogil
 @cython.exceptval(check=False)
 def lower_form(matrix: Numbers, y: Numbers, dim: cython.Py_ssize_t) -> cython.double:
-    """Return y'My of a symmetric matrix, by its lower triangle, in two thirds of the time of My."""
+    """Return y'My of a symmetric matrix, by its lower triangle, in two thirds of the time of My.
+
+    Parameters
+    ----------
+    matrix : pointer to double
+        Symmetric matrix, dim by dim; only its lower triangle is read.
+    y : pointer to double
+        Vector of dim numbers.
+    dim : int
+        Dimension.
+    """
     whole: cython.Py_ssize_t = dim - dim % 4
     below: cython.double = 0.0  # the sum over entries below the diagonal
     total: cython.double = 0.0
@@ -111,7 +130,19 @@ def lower_form(matrix: Numbers, y: Numbers, dim: cython.Py_ssize_t) -> cython.do
 def add_square(
     matrices: Numbers, y: Numbers, w: Numbers, share: cython.double, dim: cython.Py_ssize_t
 ) -> cython.void:
-    """Add y y' to B and -share w w' to P, which share an array as in `State.matrices`."""
+    """Add y y' to B and -share w w' to P, which share an array as in `State.matrices`.
+
+    Parameters
+    ----------
+    matrices : pointer to double
+        B and P in one array, dim + 1 by dim.
+    y, w : pointer to double
+        Vectors of dim numbers.
+    share : float
+        Factor of w w'.
+    dim : int
+        Dimension.
+    """
     r: cython.Py_ssize_t
     j: cython.Py_ssize_t
     for r in range(dim):
@@ -137,9 +168,20 @@ def tile(
     c: cython.Py_ssize_t,
     out: Numbers,
 ) -> cython.void:
-    """Set out, 4 by 8, to a part of the sum of squares of n rows: from row r and column c on.
+    """Set out to a 4 by 8 tile of the sum of w w' over n rows w.
 
     All of its sums stay in registers.
+
+    Parameters
+    ----------
+    rows : pointer to double
+        Rows, n by dim.
+    n, dim : int
+        Number of rows and their length.
+    r, c : int
+        First row and first column of the tile.
+    out : pointer to double
+        Array for the 32 entries of the tile.
     """
     sum0 = cython.declare(cython.double[8])
     sum1 = cython.declare(cython.double[8])
@@ -177,9 +219,22 @@ def add_squares(
     dim: cython.Py_ssize_t,
     is_lower: cython.bint,
 ) -> cython.void:
-    """Add factor times the squares of n rows to one triangle of a matrix, at least 8 by 8.
+    """Add factor times the sum of w w' over n rows w to one triangle of a matrix.
 
-    Tiles at the edges overlap with others, of which nothing is added twice.
+    Tiles at the edges overlap their neighbours; only new entries of them are added.
+
+    Parameters
+    ----------
+    matrix : pointer to double
+        Matrix, dim by dim.
+    rows : pointer to double
+        Rows, n by dim.
+    factor : float
+        Factor of the sum.
+    n, dim : int
+        Number of rows and their length; dim must be at least 8.
+    is_lower : bool
+        Whether the lower triangle is changed, diagonal included, or the upper one.
     """
     sums = cython.declare(cython.double[32])
     if not cython.compiled:
@@ -208,7 +263,17 @@ def add_squares(
 def project_out(
     out: Numbers, rows: Numbers, y: Numbers, n: cython.Py_ssize_t, dim: cython.Py_ssize_t
 ) -> cython.void:
-    """Subtract (w'y) w from out for each of n rows w, four at a time; rows after n are zeros."""
+    """Subtract (w'y) w from out for each of n rows w, four at a time.
+
+    Parameters
+    ----------
+    out, y : pointer to double
+        Vectors of dim numbers.
+    rows : pointer to double
+        Rows w, n by dim. Up to the next multiple of four, the rows after them must be zeros.
+    n, dim : int
+        Number of rows and their length.
+    """
     j: cython.Py_ssize_t
     m: cython.Py_ssize_t
     for m in range(0, n, 4):

@@ -25,11 +25,16 @@ def aligned_zeros(shape: tuple[int, ...]) -> Floats:
     megabytes at a time, and a decision that waits for that takes milliseconds.
     """
     size = math.prod(shape)
-    room = np.empty(8 * size + LINE, np.uint8)
-    start = -room.ctypes.data % LINE
-    zeros = room[start : start + 8 * size].view(np.float64).reshape(shape)
+    buffer = np.empty(8 * size + LINE, np.uint8)
+    start = -buffer.ctypes.data % LINE
+    zeros = buffer[start : start + 8 * size].view(np.float64).reshape(shape)
     zeros[...] = 0.0
     return zeros
+
+
+def is_aligned(array: Floats) -> bool:
+    """Return whether kernels can use an array in place, at full speed."""
+    return array.flags.carray and array.ctypes.data % LINE == 0
 
 
 class State(NamedTuple):

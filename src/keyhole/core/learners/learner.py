@@ -17,7 +17,7 @@ from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.joint import choose_jointly
 from keyhole.core.learners.protocol import Chosen
 from keyhole.core.learners.state import LearnerState
-from keyhole.core.observers import CLIP, Features, Fill
+from keyhole.core.observers import CLIP, Fill, Observer
 from keyhole.core.policies import Policy
 from keyhole.core.posterior import Posterior
 from keyhole.errors import InvalidValue, shown
@@ -98,8 +98,8 @@ class Learner:
         """Return the learner for a world of this noise scale, which an "oracle" setting takes."""
         return replace(self, policy=self.policy.resolve(noise_scale))
 
-    def _observer(self, dim: int) -> Features:
-        return Features(
+    def _observer(self, dim: int) -> Observer:
+        return Observer(
             dim,
             intercept=self.intercept,
             standardize=self.standardize,
@@ -121,13 +121,13 @@ class Learner:
         """
         names: Any = range(int(n_arms)) if isinstance(n_arms, Integral) else n_arms
         arms = Arms(names, shared=self.policy.sharing == "shared")
-        features = self._observer(dim)
+        observer = self._observer(dim)
         posterior = Posterior(
             n_parameters=arms.n_parameters,
-            dim=features.n_columns,
+            dim=observer.n_columns,
             prior_precision=self.policy.prior_precision,
         )
-        return LearnerState(arms, features, posterior)
+        return LearnerState(arms, observer, posterior)
 
     def choose(self, state: LearnerState, observation: Floats, draws: Draws) -> Chosen:
         """Choose an arm by its index, as `AnyLearner.choose`; the observation counts as seen.
@@ -141,8 +141,8 @@ class Learner:
         draws : Draws
             Random numbers.
         """
-        rows = np.atleast_2d(state.features.numbers(observation))
-        n, dim = len(state.arms.names), state.features.dim
+        rows = np.atleast_2d(state.observer.numbers(observation))
+        n, dim = len(state.arms.names), state.observer.dim
         if rows.shape not in ((1, dim), (n, dim)):
             raise InvalidValue(
                 f"observation must have shape ({dim},) or ({n}, {dim}), got {rows.shape}"
@@ -187,20 +187,20 @@ class Learner:
         """
         arm = checks.integer("arm", arm, min_value=0, max_value=len(state.arms.names) - 1)
         reward = checks.real("reward", reward)
-        raw = np.atleast_2d(state.features.numbers(observation))
-        if raw.shape != (1, state.features.dim):
+        raw = np.atleast_2d(state.observer.numbers(observation))
+        if raw.shape != (1, state.observer.dim):
             raise InvalidValue(
-                f"observation must have shape ({state.features.dim},), got {np.shape(observation)}"
+                f"observation must have shape ({state.observer.dim},), got {np.shape(observation)}"
             )
         seen, filled = state.last
         if not np.array_equal(raw[0], seen, equal_nan=True):
-            filled = state.features.filled(raw)[0]
+            filled = state.observer.filled(raw)[0]
         state.add([state.arms.names[arm]], filled[None], raw, np.array([reward]), key="")
 
     def coefficients(self, state: LearnerState) -> Floats:
         """Return the mean of each arm's coefficients in the features' own units, (n_arms, dim)."""
         # Without the row of the constant, steps are diagonal.
-        steps = np.diagonal(state.features.steps())[self.intercept :]
+        steps = np.diagonal(state.observer.steps())[self.intercept :]
         means: Floats = state.posterior.mean[:, self.intercept :] * steps
         return means[state.arms.parameter_of]
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from keyhole.core import kernels
 from keyhole.core.kernels import Floats, Rule
 from keyhole.core.learners.arms import Arm, Arms
 from keyhole.core.observers import (
-    LOOKS,
     MIN_SEEN,
     PREDICTED,
     REWARDS,
     Effects,
-    Features,
     Moments,
+    Observer,
 )
 from keyhole.core.posterior import Posterior
 from keyhole.errors import InvalidValue
@@ -52,7 +51,7 @@ Kept = TypeVar("Kept", Waiting, Provisional)
 
 
 class LearnerState:
-    """A posterior of arms by name, in the units of some features.
+    """A posterior of arms by name, of what an observer makes of observations.
 
     `waiting` rewards came before the units were fixed, and are learned when those are.
     `provisional` ones were learned by early predictions. Each time `LOOKS` says they are predicted
@@ -62,19 +61,17 @@ class LearnerState:
     ----------
     arms : Arms
         The names of the arms.
-    features : Features
+    observer : Observer
         What is done to observations.
     posterior : Posterior
         What was learned of the arms' parameters.
     """
 
-    def __init__(self, arms: Arms, features: Features, posterior: Posterior) -> None:
+    def __init__(self, arms: Arms, observer: Observer, posterior: Posterior) -> None:
         self.arms = arms
-        self.features = features
+        self.observer = observer
         self.waiting: list[Waiting] = []
         self.provisional: list[Provisional] = []
-        # How often features were seen.
-        self._seen = features.seen
         self.posterior = posterior
         # The observation of the last choice by index, as it came and as it was filled in.
         self.last: tuple[Floats, Floats] = (np.empty(0), np.empty(0))
@@ -105,11 +102,11 @@ class LearnerState:
     @property
     def effects(self) -> dict[Arm, Effects]:
         """What each arm's reward is made of, in the features' own units."""
-        steps = self.features.steps()
+        steps = self.observer.steps()
         estimate, error = self.posterior.least_squares(steps)
-        error[:, ~(steps.any(axis=1) & self.features.is_ready)] = np.inf
-        if self.features.intercept:
-            estimate[:, 0] += self.features.offset
+        error[:, ~(steps.any(axis=1) & self.observer.is_ready)] = np.inf
+        if self.observer.intercept:
+            estimate[:, 0] += self.observer.offset
         parameter_of = self.arms.parameter_of.tolist()
         return {
             arm: Effects(estimate[i].copy(), error[i].copy())
@@ -124,15 +121,25 @@ class LearnerState:
         Missing entries are predicted by what was seen before. Before units are fixed the posterior
         sees zeros.
         """
-        features = self.features
-        filled = features.filled(rows.reshape(-1, features.dim)).reshape(rows.shape)
-        if features.is_ready:
-            return filled, features.design(filled)
-        return filled, np.zeros((*rows.shape[:-1], features.n_columns))
+        observer = self.observer
+        filled = observer.filled(rows.reshape(-1, observer.dim)).reshape(rows.shape)
+        if observer.is_ready:
+            return filled, observer.design(filled)
+        return filled, np.zeros((*rows.shape[:-1], observer.n_columns))
 
     def rule_now(self, rule: Rule) -> Rule:
         """Return a policy's rule, or one that picks uniformly before units are fixed."""
-        return rule if self.features.is_ready else PICK
+        return rule if self.observer.is_ready else PICK
+
+    @property
+    def is_everyday(self) -> bool:
+        """Whether choosing and learning change nothing but the posterior and running sums."""
+        return self.observer.is_plain or (self.observer.is_steady and not self.waiting)
+
+    @property
+    def everyday(self) -> kernels.Everyday | None:
+        """What compiled code does to observations and rewards; None if that is nothing."""
+        return None if self.observer.is_plain or not self.is_everyday else self.observer.everyday
 
     def n_rounds_ahead(self, rows: int) -> int:
         """Return how many rounds, of so many rows each, change neither units nor predictions.
@@ -140,21 +147,19 @@ class LearnerState:
         Units and early predictions are looked at again when features were seen so many times
         (`LOOKS`); before, what the posterior sees of later rounds does not depend on choices.
         """
-        features = self.features
-        if not features.is_steady or self.waiting:
+        observer = self.observer
+        if not observer.is_steady or self.waiting:
             return 0
-        if not features.watches:
+        if not observer.watches:
             return MANY
-        return max(int((LOOKS[bisect(LOOKS, self._seen)] - 1 - self._seen) // rows), 0)
+        return max(int((observer.next_look - 1 - observer.seen) // rows), 0)
 
     def see_rounds(self, rounds: Floats) -> Floats:
         """See rounds one after another, (T, n, dim), and return what the posterior sees of them.
 
         Not more than `n_rounds_ahead`. Each is filled in from the rounds before it.
         """
-        filled = self.features.see_rounds(rounds)
-        self._seen = self.features.seen
-        return self.features.design(filled)
+        return self.observer.see_rounds(rounds)
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -174,17 +179,17 @@ class LearnerState:
         key : str
             What tells these rewards from all others.
         """
-        if self.features.missing == "drop" and np.isnan(raw).any():
+        if self.observer.missing == "drop" and np.isnan(raw).any():
             used = ~np.isnan(raw).any(axis=1)
             self.n_dropped += int((~used).sum())
             arms = [arms[k] for k in np.flatnonzero(used).tolist()]
             y, raw, rewards = y[used], raw[used], rewards[used]
         parameters = np.array([self.arms.parameter(arm) for arm in arms], dtype=np.int64)
-        if self.features.is_ready:
-            design = self.features.design(y)
-            given = self.features.limited(rewards, self.features.n_rewards)
-            self.posterior.learn_rows(parameters, design, given - self.features.offset)
-            self.features.see_rewards(rewards)
+        if self.observer.is_ready:
+            design = self.observer.design(y)
+            given = self.observer.limited(rewards, self.observer.n_rewards)
+            self.posterior.learn_rows(parameters, design, given - self.observer.offset)
+            self.observer.see_rewards(rewards)
             self.note(arms, raw, design, given.tolist())
         else:
             before = len(self.waiting)
@@ -200,7 +205,7 @@ class LearnerState:
         self, arms: Sequence[Arm], raw: Floats, design: Floats, rewards: Sequence[float]
     ) -> None:
         """Remember which of these rewards were learned by predictions that will get better."""
-        if self.features.missing not in ("predict", "mean") or self._seen >= PREDICTED:
+        if self.observer.missing not in ("predict", "mean") or self.observer.seen >= PREDICTED:
             return
         for k in np.flatnonzero(np.isnan(raw).any(axis=1)).tolist():
             self.provisional.append(
@@ -209,12 +214,14 @@ class LearnerState:
 
     def see(self, rows: Floats) -> None:
         """Add observations, and do what is due by then."""
-        before = self._seen
-        self.features.see(rows)
-        if self.features.watches:
-            self._seen = self.features.seen
-            if bisect(LOOKS, before) < bisect(LOOKS, self._seen):
-                self._look_again()
+        due = self.observer.next_look
+        self.observer.see(rows)
+        self._do_what_is_due(due)
+
+    def _do_what_is_due(self, look: float) -> None:
+        """Look again at units and predictions if features were seen `look` times; flush."""
+        if self.observer.watches and self.observer.seen >= look:
+            self._look_again()
         if self.waiting:
             self.flush()
 
@@ -223,50 +230,51 @@ class LearnerState:
         if not self.waiting:
             return
         # Copies learn, so that whatever happens nothing is lost or half learned.
-        rewards, features = np.array([one.reward for one in self.waiting]), self.features.copy()
-        features.fix_zero(rewards.tolist())
-        if not features.is_ready:
+        rewards, observer = np.array([one.reward for one in self.waiting]), self.observer.copy()
+        observer.fix_zero(rewards.tolist())
+        if not observer.is_ready:
             return
-        features.see_rewards(rewards)
+        observer.see_rewards(rewards)
         posterior = self.posterior.copy()
-        design, given = _teach(posterior, self.arms, features, self.waiting)
+        design, given = _teach(posterior, self.arms, observer, self.waiting)
         waiting = self.waiting
         raw = np.array([one.observation for one in waiting])
-        features.note_clipped(raw, None)
-        self.waiting, self.posterior, self.features = [], posterior, features
+        observer.note_clipped(raw, None)
+        self.waiting, self.posterior, self.observer = [], posterior, observer
         self.note([one.arm for one in waiting], raw, design, given.tolist())
 
     def _look_again(self) -> None:
         """Predict early missing entries anew, and replace units that turned out far from right."""
         posterior, provisional = self.posterior.copy(), self.provisional
+        self.observer.renew_predictions()
         if provisional:
             raw = np.array([one.observation for one in provisional])
-            new = self.features.design(self.features.filled(raw))
+            new = self.observer.design(self.observer.filled(raw))
             old = np.array([one.design for one in provisional])
-            rewards = np.array([one.reward for one in provisional]) - self.features.offset
+            rewards = np.array([one.reward for one in provisional]) - self.observer.offset
             parameter_of = np.array([self.arms.parameter(one.arm) for one in provisional])
             posterior.exchange(parameter_of, old, new, rewards)
             provisional = [
                 one._replace(design=row) for one, row in zip(provisional, new, strict=True)
             ]
-        features, units = self.features, self.features.better_units()
+        observer, units = self.observer, self.observer.better_units()
         if units is not None:
-            features = self.features.with_units(units)
-            change = features.from_units_of(self.features)
+            observer = self.observer.with_units(units)
+            change = observer.from_units_of(self.observer)
             posterior.change_units(change)
             provisional = [one._replace(design=change @ one.design) for one in provisional]
-        done = self._seen >= PREDICTED
-        self.posterior, self.features = posterior, features
+        done = self.observer.seen >= PREDICTED
+        self.posterior, self.observer = posterior, observer
         self.provisional = [] if done else provisional
 
     def _warn(self) -> None:
         """Say why rewards wait for so long."""
         cause = f"the zero of rewards is fixed by the first {REWARDS}"
-        if self.features.standardize and self.features.units is None:
-            seen = self.features.seen
+        if self.observer.standardize and self.observer.units is None:
+            seen = self.observer.seen
             cause = f"units are fixed when a feature was seen {MIN_SEEN} times, and the one "
             cause += f"that was seen most was seen {seen:.0f} times"
-        self.features.messages.append(
+        self.observer.messages.append(
             f"{len(self.waiting)} rewards wait and are not learned: {cause}"
         )
 
@@ -297,36 +305,36 @@ class LearnerState:
         An arm of the base that one of the two has removed since stays removed.
         """
         arms = self._merged_arms(other, base)
-        features = self.features.copy()
-        features.take_units_of(other.features)
-        known = Moments.empty(len(features.moments.origin))
+        observer = self.observer.copy()
+        observer.take_units_of(other.observer)
+        known = Moments.empty(len(observer.moments.origin))
         if base is not None:
-            known = base.features.moments
-        features.moments.merge(other.features.moments, known)
-        features.sample.merge(other.features.sample)
-        features.merge_rewards(other.features)
-        if features.is_ready:
-            posterior = self._converted(features, arms)
+            known = base.observer.moments
+        observer.merge_moments(other.observer.moments, known)
+        observer.sample.merge(other.observer.sample)
+        observer.merge_rewards(other.observer)
+        if observer.is_ready:
+            posterior = self._converted(observer, arms)
             posterior.merge(
-                other._converted(features, arms),
-                base=None if base is None else base._converted(features, arms),
+                other._converted(observer, arms),
+                base=None if base is None else base._converted(observer, arms),
                 is_sure=True,  # their lineage tells: early predictions may have been made again
             )
-            result = LearnerState(arms, features, posterior)
+            result = LearnerState(arms, observer, posterior)
             # Those of the other one stay as they were predicted there.
-            change = features.from_units_of(self.features)
+            change = observer.from_units_of(self.observer)
             result.provisional = [
                 one._replace(design=change @ one.design) for one in _of(arms, self.provisional)
             ]
         else:
-            result = LearnerState(arms, features, self._aligned(arms))
+            result = LearnerState(arms, observer, self._aligned(arms))
             mine = {one.key for one in self.waiting}
             theirs = [one for one in other.waiting if one.key not in mine]
             gone = set() if base is None else {one.key for one in base.waiting} - mine
             theirs = [one for one in theirs if one.key not in gone]
             result.waiting = _of(arms, self.waiting + theirs)
-        result._seen = self._seen
-        result.see(np.empty((0, features.dim)))
+        result.observer.see(np.empty((0, observer.dim)))  # which fixes units that are due
+        result._do_what_is_due(self.observer.next_look)
         return result
 
     def _merged_arms(self, other: LearnerState, base: LearnerState | None) -> Arms:
@@ -338,7 +346,7 @@ class LearnerState:
             raise InvalidValue(
                 "every arm was removed from one of these bandits: none would be left"
             )
-        if base is not None and base.features.is_ready:
+        if base is not None and base.observer.is_ready:
             before, here, there = base.counts, self.counts, other.counts
             for arm in (arm for arm in mine if arm in base.arms):
                 if min(here[arm], there[arm]) < before[arm]:
@@ -348,13 +356,13 @@ class LearnerState:
                     )
         return Arms(mine + new, shared=self.arms.shared)
 
-    def _converted(self, features: Features, arms: Arms) -> Posterior:
-        """Return a copy of all that was learned, in the units of `features` and for these arms."""
+    def _converted(self, observer: Observer, arms: Arms) -> Posterior:
+        """Return a copy of all that was learned, in the units of `observer` and for these arms."""
         posterior = self._aligned(arms)
-        posterior.change_units(features.from_units_of(self.features))
-        if self.features.is_ready:  # else all of it waits, and the posterior is empty
-            posterior.move_rewards(self.features.offset - features.offset)
-        _teach(posterior, arms, features, _of(arms, self.waiting))
+        posterior.change_units(observer.from_units_of(self.observer))
+        if self.observer.is_ready:  # else all of it waits, and the posterior is empty
+            posterior.move_rewards(self.observer.offset - observer.offset)
+        _teach(posterior, arms, observer, _of(arms, self.waiting))
         return posterior
 
     def _aligned(self, arms: Arms) -> Posterior:
@@ -378,14 +386,14 @@ def _of(arms: Arms, rewards: list[Kept]) -> list[Kept]:
 
 
 def _teach(
-    posterior: Posterior, arms: Arms, features: Features, rewards: Sequence[Waiting]
+    posterior: Posterior, arms: Arms, observer: Observer, rewards: Sequence[Waiting]
 ) -> tuple[Floats, Floats]:
     """Have a posterior learn rewards that were waiting; return their design, and what counted."""
     if not rewards:
-        return np.empty((0, features.n_columns)), np.empty(0)
+        return np.empty((0, observer.n_columns)), np.empty(0)
     parameter_of = np.array([arms.parameter(one.arm) for one in rewards], dtype=np.int64)
-    rows = features.filled(np.array([one.observation for one in rewards]))
-    design = features.design(rows)
-    given = features.limited(np.array([one.reward for one in rewards]), before=0)
-    posterior.learn_rows(parameter_of, design, given - features.offset)
+    rows = observer.filled(np.array([one.observation for one in rewards]))
+    design = observer.design(rows)
+    given = observer.limited(np.array([one.reward for one in rewards]), before=0)
+    posterior.learn_rows(parameter_of, design, given - observer.offset)
     return design, given

@@ -1,7 +1,7 @@
 """Observers: the conversion of observations to the columns of a posterior."""
 
-from keyhole.core.observers.features import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Features, Fill
 from keyhole.core.observers.moments import Moments
+from keyhole.core.observers.observer import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Fill, Observer
 from keyhole.core.observers.sensor import Belief, Doubt, Sensor, View
 from keyhole.core.observers.units import MIN_SEEN, SAMPLE, Sample, Units
 
@@ -15,9 +15,9 @@ __all__ = [
     "Belief",
     "Doubt",
     "Effects",
-    "Features",
     "Fill",
     "Moments",
+    "Observer",
     "Sample",
     "Sensor",
     "Units",

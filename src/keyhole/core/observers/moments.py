@@ -61,10 +61,6 @@ class Moments(NamedTuple):
         """Replace NaN by predictions from the other entries of the row; nothing is added."""
         kernels.fill_rows(*self, rows)
 
-    def fill_rounds(self, rounds: Floats) -> None:
-        """Fill (T, n, d) round by round, each from the rounds before it, and add every round."""
-        kernels.fill_rounds(*self, rounds)
-
     def merge(self, other: Moments, base: Moments) -> None:
         """Add the observations that another has seen since `base`, which both contain.
 

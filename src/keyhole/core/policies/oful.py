@@ -59,7 +59,7 @@ class OFUL(Policy):
     @property
     def rule(self) -> Rule:
         if isinstance(self.r, str):
-            raise InvalidValue("r='oracle' is for simulations: give a number")
+            raise InvalidValue("r must be a number outside of a simulation, got 'oracle'")
         return Rule(
             optimism=math.sqrt(self.prior_precision) * self.c_eta,
             radius=self.r,

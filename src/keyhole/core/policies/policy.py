@@ -67,8 +67,8 @@ class Policy(ABC):
         for other in (again, before):
             if other is not None and other != first:
                 raise InvalidValue(
-                    f"the rule of {self!r} must depend on its settings alone, but it was {other} "
-                    f"and then {first}: what changes in the course of rounds cannot be in a rule"
+                    f"the rule of {self!r} must depend on its settings alone, got {other} "
+                    f"and then {first}: changing state cannot be part of a rule"
                 )
         return first
 

@@ -59,6 +59,8 @@ class ThompsonSampling(Policy):
     @property
     def rule(self) -> Rule:
         if self.v == "oracle":
-            raise InvalidValue("v='oracle' is for simulations: give a number, or 'learned'")
+            raise InvalidValue(
+                "v must be a number or 'learned' outside of a simulation, got 'oracle'"
+            )
         rule = Rule(learned=True) if self.v == "learned" else Rule(dispersion=self.v)
         return rule._replace(joint=self.draw == "joint")

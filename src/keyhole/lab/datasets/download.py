@@ -63,7 +63,7 @@ def fetch(name: str, *, again: bool = False, patience: float | None = None) -> D
         raise checks.unknown("data set", name, CATALOGUE)
     source = CATALOGUE[name]
     if source.openml is None:
-        raise InvalidValue(f"{name} comes with scikit-learn: there is nothing to fetch")
+        raise InvalidValue(f"{name} need not be fetched: scikit-learn includes it")
     target = cache_folder() / source.file
     if target.exists() and not again:
         return source.verified(read_csv(target, label=source.label, source=source), target)

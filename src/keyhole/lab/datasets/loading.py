@@ -63,7 +63,8 @@ def load(
         raise InvalidValue(f"name must be the name or the path of a data set, got {shown(name)}")
     if name in TABLES:
         raise InvalidValue(
-            f"{name} has missing values and no one label: keyhole.lab.datasets.table({name!r})"
+            f"{name} has missing values and no single label: load it with "
+            f"keyhole.lab.datasets.table({name!r})"
         )
     if str(name) not in CATALOGUE:
         if Path(name).suffix.lower() == ".csv" or "://" in str(name):
@@ -71,7 +72,9 @@ def load(
         raise checks.unknown("data set", str(name), [*CATALOGUE, "or the path of a CSV file"])
     source = CATALOGUE[str(name)]
     if label is not None:
-        raise InvalidValue(f"label is for files of your own: that of {name} is {source.label}")
+        raise InvalidValue(
+            f"label must be None for {name}, whose label is {source.label}, got {shown(label)}"
+        )
     if source.openml is None:
         return source.verified(_bundled(source), f"scikit-learn's {source.name}")
     found = find(source, data_dir)

@@ -81,8 +81,7 @@ def read_csv(
     if not isinstance(path, str | os.PathLike):
         raise InvalidValue(f"name must be the name or the path of a data set, got {shown(path)}")
     if "://" in str(path):
-        raise InvalidValue(f"only files of this machine are read: {path} is an address; "
-                           "download it first")  # fmt: skip
+        raise InvalidValue(f"path must be a file on this machine, got {path}: download it first")
     try:
         # The file is opened here because pandas would also accept an address.
         with open(path, "rb") as file, warnings.catch_warnings():

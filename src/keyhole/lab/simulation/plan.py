@@ -1,4 +1,4 @@
-"""What is to be simulated, checked before any work starts."""
+"""`Plan`: the settings of a simulation, checked before any work starts."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from keyhole.core import (
 from keyhole.errors import InvalidValue, shown
 from keyhole.lab.worlds import MEMBERS, World, identity
 
-# Numbers that no machine has the memory for are typing errors.
+# Larger numbers are typing errors: no machine has the memory for them.
 MAX_SIZE = 10**9
 MAX_CHECKPOINTS = 10**7
 
 
 @runtime_checkable
 class WorldRecipe(Protocol):
-    """What a world can be drawn from, anew for each replication."""
+    """A recipe from which each replication draws its own world."""
 
     @property
     def n_arms(self) -> int:
-        """How many arms every world of it has."""
+        """The number of arms in every world of the recipe."""
 
     @property
     def dim(self) -> int:
-        """The length of an observation in every world of it."""
+        """The length of an observation in every world of the recipe."""
 
     def draw(self, seed: Seed | Streams = None) -> World:
-        """One world."""
+        """Draw one world."""
 
     def describe(self) -> dict[str, Any]:
-        """What a result's attributes say of it."""
+        """Return the settings of the recipe, for the attributes of a result."""
 
 
-# A linear-Gaussian learner or a policy, which stands for the plain one, or anything that learns.
+# A learner, a policy, which stands for the plain learner with it, or any object that learns.
 Playable: TypeAlias = Learner | Policy | AnyLearner
 Learners: TypeAlias = Playable | Sequence[Playable] | Mapping[str, Playable]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that one replication follows from, besides its number."""
+    """The settings of a simulation; with its number, they determine a replication."""
 
     world: World | WorldRecipe
     learners: dict[str, Learner | AnyLearner]
@@ -63,7 +63,7 @@ class Plan:
     checkpoints: Ints
     seed: np.random.SeedSequence
     described: dict[str, str | int]
-    rules: dict[str, Rule]  # of those that have one
+    rules: dict[str, Rule]  # of linear-Gaussian learners
 
     @classmethod
     def of(
@@ -74,7 +74,18 @@ class Plan:
         seed: Seed,
         checkpoints: int | Sequence[int] | None,
     ) -> Plan:
-        """Check the settings of a simulation; they are those of `simulate`."""
+        """Return the plan of a simulation, with all settings checked.
+
+        Parameters
+        ----------
+        world, learners, horizon, seed, checkpoints
+            As in `simulate`.
+
+        Raises
+        ------
+        InvalidValue
+            If a setting cannot be used.
+        """
         if isinstance(world, type) or not isinstance(world, World | WorldRecipe):
             raise InvalidValue(
                 f"world must be a World such as LinearWorld.random(...), "
@@ -104,19 +115,19 @@ class Plan:
         )
 
     def check_rules(self) -> None:
-        """Refuse to go on if the rule of a policy is no longer what it was at the start.
+        """Raise InvalidValue if the rule of a policy has changed since the start.
 
-        A rule is evaluated once for each replication. One that depends on what happens meanwhile
-        would differ from one replication, thread or process to the next.
+        A rule is evaluated once for each replication. A rule that depends on changing state would
+        differ from one replication, thread or process to the next.
         """
         for name, rule in self.rules.items():
             policy = self.learners[name].policy.resolve(1.0)  # type: ignore[union-attr]
-            if policy.rule != rule:  # checking all of its numbers takes ten times as long
+            if policy.rule != rule:  # a check of all its numbers takes ten times as long
                 policy.plain_rule(rule)
 
 
 def _rule(policy: Policy) -> Rule:
-    """Evaluate a policy's rule where the noise scale is 1: any will do to tell rules apart."""
+    """Return a policy's rule at noise scale 1: any scale distinguishes rules."""
     return policy.resolve(1.0).plain_rule()
 
 
@@ -130,15 +141,19 @@ def sizes_of(recipe: World | WorldRecipe) -> tuple[int, int]:
 
 
 def check_world(world: object, recipe: World | WorldRecipe) -> None:
-    """Check what every world must be, whoever wrote it, and the sizes that its recipe promises.
+    """Check the members of a world, and its sizes against those of its recipe.
 
     Parameters
     ----------
     world : object
-        What was drawn.
+        The world that was drawn.
     recipe : World or WorldRecipe
-        What it was drawn from; of a fixed world, itself.
+        The recipe it was drawn from; for a fixed world, the world itself.
 
+    Raises
+    ------
+    InvalidValue
+        If it is not a world, a member is missing or wrong, or the sizes differ.
     """
     kind = type(world).__name__
     if isinstance(world, World):
@@ -153,7 +168,7 @@ def check_world(world: object, recipe: World | WorldRecipe) -> None:
             f"{shown(recipe)} must draw Worlds of (n_arms, dim) {sizes}, got {shown(world)}"
         )
     if (shape := checks.floats(f"{kind}.eta", world.eta).shape) != sizes:
-        raise InvalidValue(f"{kind}.eta has shape {shape}, not {sizes}")
+        raise InvalidValue(f"{kind}.eta must have shape {sizes}, got {shape}")
     checks.real(f"{kind}.noise_scale", world.noise_scale, min_value=0.0)
     checks.flag(f"{kind}.shared_context", world.shared_context)
 
@@ -166,7 +181,7 @@ def _described(
     checkpoints: Ints,
     seed: np.random.SeedSequence,
 ) -> dict[str, str | int]:
-    """The plan in plain words, for the attributes of a result and to tell plans apart."""
+    """Return the plan in plain types, for the attributes of a result and to compare plans."""
     recipes = {name: _learner_record(one, rules.get(name)) for name, one in learners.items()}
     return {
         "world": json.dumps(world.describe(), default=_plain),
@@ -182,7 +197,7 @@ def _plain(value: object) -> Any:
 
 
 def _learner_record(learner: Learner | AnyLearner, rule: Rule | None) -> dict[str, Any]:
-    """Return what tells a learner from others."""
+    """Return the settings that identify a learner."""
     if not isinstance(learner, Learner):
         return identity(learner)
     policy = learner.policy
@@ -191,7 +206,7 @@ def _learner_record(learner: Learner | AnyLearner, rule: Rule | None) -> dict[st
 
 
 def _named(learners: Learners) -> dict[str, Learner | AnyLearner]:
-    """Learners by the names that the result will call them."""
+    """Return learners by their names in the result."""
     if isinstance(learners, Learner | Policy | AnyLearner):
         learners = [learners]
     if not isinstance(learners, Mapping | Sequence) or isinstance(learners, str):
@@ -204,14 +219,17 @@ def _named(learners: Learners) -> dict[str, Learner | AnyLearner]:
             _check_learner(learner)
         named = {_label(learner): learner for learner in learners}
         if len(named) < len(learners):
-            raise InvalidValue("two policies are the same; give a dict with a name for each")
+            raise InvalidValue(
+                f"two learners are the same, got {', '.join(map(_label, learners))}: "
+                "give a dict with a name for each"
+            )
         learners = named
     if not learners:
-        raise InvalidValue("at least one policy is needed, got none")
+        raise InvalidValue("learners must have at least one entry, got none")
     for name, learner in learners.items():
         _check_learner(learner)
         if not isinstance(name, str):
-            raise InvalidValue(f"a policy's name must be a text, got {shown(name)}")
+            raise InvalidValue(f"the name of a learner must be a string, got {shown(name)}")
     return {
         name: Learner(learner) if isinstance(learner, Policy) else learner
         for name, learner in learners.items()
@@ -219,7 +237,7 @@ def _named(learners: Learners) -> dict[str, Learner | AnyLearner]:
 
 
 def _label(learner: object) -> str:
-    """Return the name of a learner in results: as it shows itself, or that of its class."""
+    """Return the name of a learner in results: its text, or the name of its class."""
     kind = type(learner)
     return kind.__name__ if kind.__repr__ is object.__repr__ else str(learner)
 
@@ -227,16 +245,16 @@ def _label(learner: object) -> str:
 def _check_learner(learner: object) -> None:
     if isinstance(learner, type) or not isinstance(learner, Learner | Policy | AnyLearner):
         raise InvalidValue(
-            "policies must be Policy or Learner objects, or have start, choose and learn, "
+            "learners must be Policy or Learner objects, or have start, choose and learn, "
             f"got {shown(learner)}"
         )
 
 
 def _checkpoints(given: int | Sequence[int] | None, horizon: int) -> Ints:
-    """Numbers of rounds, rising, the last of them the horizon.
+    """Return increasing numbers of rounds that end with the horizon.
 
-    By default 100 evenly spread over the horizon, and 50 more that are dense at the start, where
-    a logarithmic axis looks.
+    By default 100 are evenly spread over the horizon, and 50 more are spread evenly on a
+    logarithmic axis.
     """
     if given is None:
         even = np.linspace(0, horizon, 101)[1:]
@@ -251,6 +269,8 @@ def _checkpoints(given: int | Sequence[int] | None, horizon: int) -> Ints:
         if wanted.ndim != 1 or (wanted != wanted.round()).any():
             raise InvalidValue(f"checkpoints must be whole numbers of rounds, got {shown(given)}")
     if wanted.size == 0 or wanted.min() < 1 or wanted.max() > horizon:
-        raise InvalidValue(f"checkpoints must be numbers of rounds from 1 to {horizon}")
+        raise InvalidValue(
+            f"checkpoints must be numbers of rounds from 1 to {horizon}, got {shown(given)}"
+        )
     times = np.unique(wanted.astype(np.int64))
     return times if times[-1] == horizon else np.append(times, horizon)

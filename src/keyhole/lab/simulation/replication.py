@@ -1,4 +1,4 @@
-"""One replication: a world, its rounds in blocks, and every learner playing the same ones."""
+"""One replication: every learner plays the same rounds of a world, in blocks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from keyhole.lab.worlds import Rounds, World
 # enough that threads seldom wait for each other's Python between blocks.
 BLOCK_FLOATS = 2**18
 
-# What is kept of a replication: of each policy at each checkpoint, and there of each arm.
+# The results of a replication by name: for each policy at each checkpoint, some for each arm too.
 Outcome = dict[str, NDArray[np.float64]]
 Tick = Callable[[int], None]
 
 
 class Workspace:
-    """What a worker's next replication finds ready: memory for its blocks, and its runs.
+    """Memory and runs that a worker reuses for its next replication.
 
     Each worker has one of its own.
     """
@@ -37,9 +37,17 @@ class Workspace:
         self.runs: list[Run] = []
 
     def runs_of(self, plan: Plan, world: World) -> list[Run]:
-        """Return the runs of a plan; those of the last replication, if the world is the same.
+        """Return the runs of a plan: those of the last replication if the world is the same.
 
-        They forget as they begin. Large ones are made anew: that takes no time in comparison.
+        Runs reset themselves at the start of a replication. Large ones are not reused: making them
+        takes no time in comparison.
+
+        Parameters
+        ----------
+        plan : Plan
+            The plan of the simulation.
+        world : World
+            The world of the replication.
         """
         if self.plan is plan:
             return self.runs
@@ -53,60 +61,63 @@ class Workspace:
 
 
 def outcome_shapes(plan: Plan, *, answers: bool) -> dict[str, tuple[int, ...]]:
-    """Name the arrays that a replication of a plan gives, with the shape of each.
+    """Return the names and shapes of the arrays that a replication returns.
 
     Parameters
     ----------
     plan : Plan
-        What is simulated.
+        The plan of the simulation.
     answers : bool
-        Whether rounds have right answers.
+        Whether rounds have labels, the correct arms.
 
+    Returns
+    -------
+    dict of str to tuple of int
+        The shape of each array by its name.
     """
     curve = (len(plan.learners), plan.checkpoints.size)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(SUMS if answers else SUMS[:3], curve)
     per_arm = (*curve, plan.world.n_arms)
     shapes |= {"pulls": per_arm, "error": per_arm}
-    if answers:  # the best observer is the same, whoever plays
+    if answers:  # the best observer does not depend on the policy
         shapes["best_correct"] = curve[1:]
     return shapes
 
 
 NO_LABELS = np.empty(0, np.int64)
-# What may be NaN, and when.
-UNKNOWN = {"latent": ", or NaN where nobody knows", "observations": ", or NaN where missing"}
+# Arrays that may have NaN, and its meaning there.
+UNKNOWN = {"latent": ", or NaN if unknown", "observations": ", or NaN if missing"}
 
 
 def replicate(
     plan: Plan, number: int, tick: Tick | None = None, workspace: Workspace | None = None
 ) -> Outcome:
-    """Play one replication. `tick` is told of the rounds as they are done, and may raise.
+    """Play one replication and return its results.
 
-    All that is random follows from the plan's seed and the replication's number. Every learner
-    sees the same rounds and is handed the same numbers to draw from, so that what one does
-    depends neither on which others there are, nor on where or when it is done.
+    All random numbers follow from the plan's seed and the number of the replication. Every learner
+    sees the same rounds and the same random numbers, so that the result of one depends neither on
+    the other learners nor on the order, thread or process of the replications.
 
     Parameters
     ----------
     plan : Plan
-        What is simulated.
+        The plan of the simulation.
     number : int
-        Which replication.
+        Number of the replication.
     tick : callable, optional
-        Called with the number of rounds that were just done.
+        Called after each block with its number of rounds. It may raise to stop the replication.
     workspace : Workspace, optional
-        That of the worker, which no other uses meanwhile.
+        Workspace of the worker, which no other worker may use at the same time.
 
     Returns
     -------
     dict of str to numpy.ndarray
-        See `outcome_shapes`.
+        The arrays of `outcome_shapes`.
 
     Raises
     ------
     InvalidValue
-        If a world gives rounds that cannot be played, or the rule of a policy has changed.
-
+        If a world returns rounds that cannot be played, or the rule of a policy has changed.
     """
     plan.check_rules()
     outcome = _played(plan, number, tick, Workspace() if workspace is None else workspace)
@@ -129,8 +140,8 @@ def _played(plan: Plan, number: int, tick: Tick | None, workspace: Workspace) ->
         before, rounds = rounds, checked_rounds(world, world.rounds(state, n), n)
         if before is not None and (before.labels is None) != (rounds.labels is None):
             raise InvalidValue(
-                f"{type(world).__name__}.rounds must give labels always or never, "
-                f"but gave them in some of its blocks only"
+                f"{type(world).__name__}.rounds must return labels always or never, "
+                f"but returned them in some blocks only"
             )
         if np.isnan(rounds.observations).any():
             _check_missing(plan)
@@ -144,32 +155,49 @@ def _played(plan: Plan, number: int, tick: Tick | None, workspace: Workspace) ->
             run.play(block, oracle, start)
         if tick is not None:
             tick(n)
-    noted = np.array([run.record.noted for run in runs])
+    results = np.array([run.record.results for run in runs])
     answers = rounds is not None and rounds.labels is not None
     kept = SUMS if answers else SUMS[:3]
-    outcome = {name: noted[:, :, i] for i, name in enumerate(kept)}
-    outcome["pulls"] = noted[:, :, len(SUMS) : len(SUMS) + world.n_arms]
-    outcome["error"] = noted[:, :, len(SUMS) + world.n_arms :]
-    if answers:  # the best observer is the same, whoever plays
+    outcome = {name: results[:, :, i] for i, name in enumerate(kept)}
+    outcome["pulls"] = results[:, :, len(SUMS) : len(SUMS) + world.n_arms]
+    outcome["error"] = results[:, :, len(SUMS) + world.n_arms :]
+    if answers:  # the best observer does not depend on the policy
         outcome["best_correct"] = outcome["best_correct"][0]
     return outcome
 
 
 def _check_missing(plan: Plan) -> None:
-    """Refuse observations with missing entries where a learner cannot take them."""
+    """Raise InvalidValue if a learner does not accept missing entries."""
     for name, learner in plan.learners.items():
         if isinstance(learner, Learner) and learner.missing is None:
             raise InvalidValue(
-                f"observations have missing entries, and {name} does not say what to do about "
-                "them: give Learner(policy, missing='predict')"
+                f"observations have missing entries, which the learner {name} does not accept: "
+                "give Learner(policy, missing='predict')"
             )
 
 
 def checked_rounds(world: World, rounds: Rounds, n: int) -> Rounds:
-    """The rounds as a kernel can take them: compiled code does not look where it reads."""
+    """Return rounds as kernels need them, with types, shapes and values checked.
+
+    Compiled code does not check bounds.
+
+    Parameters
+    ----------
+    world : World
+        The world that returned the rounds.
+    rounds : Rounds
+        The rounds.
+    n : int
+        Number of rounds.
+
+    Raises
+    ------
+    InvalidValue
+        If an array has another shape or type, or numbers that cannot be used.
+    """
     kind, per_arm = type(world).__name__, (n, world.n_arms)
     if not isinstance(rounds, Rounds):
-        raise InvalidValue(f"{kind}.rounds({n}) must give Rounds, got {shown(rounds)}")
+        raise InvalidValue(f"{kind}.rounds({n}) must return Rounds, got {shown(rounds)}")
     allowed: dict[str, list[tuple[int, ...]]]
     allowed = {name: [per_arm] for name in ("rewards", "values", "latent")}
     allowed["observations"] = [(*per_arm, world.dim), (n, 1, world.dim)]
@@ -178,21 +206,21 @@ def checked_rounds(world: World, rounds: Rounds, n: int) -> Rounds:
         array = _as_array(f"{kind}.rounds({n})", name, getattr(rounds, name))
         if array.shape not in shapes or array.dtype.kind not in "biuf":
             raise InvalidValue(
-                f"{kind}.rounds({n}) must give {name} as numbers of shape "
+                f"{kind}.rounds({n}) must return {name} as numbers of shape "
                 f"{' or '.join(map(str, shapes))}, got {array.dtype} of shape {array.shape}"
             )
         array = np.ascontiguousarray(array, dtype=np.float64)
         # Kernels take writable arrays only.
         plain[name] = array if array.flags.writeable else array.copy()
     for name, array in plain.items():
-        # Of NaN both comparisons are false.
+        # Comparisons with NaN are false.
         usable = array.min() >= -LARGEST and array.max() <= LARGEST
         if not usable and name in UNKNOWN:
             usable = bool((np.isnan(array) | (np.abs(array) <= LARGEST)).all())
         if not usable:
             raise InvalidValue(
-                f"{kind}.rounds({n}) must give {name} of finite numbers up to {LARGEST:g}"
-                f"{UNKNOWN.get(name, '')}"
+                f"{kind}.rounds({n}) must return {name} of finite numbers up to {LARGEST:g}"
+                f"{UNKNOWN.get(name, '')}, got from {array.min():g} to {array.max():g}"
             )
     return Rounds(
         **plain,
@@ -202,13 +230,13 @@ def checked_rounds(world: World, rounds: Rounds, n: int) -> Rounds:
 
 
 def _as_array(source: str, name: str, given: object) -> NDArray[Any]:
-    """Make an array of what a world gave, which may be anything."""
+    """Return an array of a world as a NumPy array; user-defined worlds may return any object."""
     try:
         array = np.asarray(given)
     except (ValueError, TypeError, OverflowError, RecursionError, UserWarning) as reason:
-        raise InvalidValue(f"{source} gave {name} that are no array: {reason}") from None
+        raise InvalidValue(f"{source} must return {name} as an array: {reason}") from None
     if np.ma.is_masked(given):
-        raise InvalidValue(f"{source} gave {name} with masked entries")
+        raise InvalidValue(f"{source} must return {name} without masked entries")
     return array
 
 
@@ -220,7 +248,7 @@ def _checked_indices(world: World, name: str, given: Ints | None, n: int, size: 
     whole = array.shape == (n,) and array.dtype.kind in "iu"
     if not whole or not np.isin(array, np.arange(size)).all():
         raise InvalidValue(
-            f"{type(world).__name__}.rounds({n}) must give {name} as {n} whole numbers "
+            f"{type(world).__name__}.rounds({n}) must return {name} as {n} whole numbers "
             f"from 0 to {size - 1}, got {array.dtype} of shape {array.shape}"
         )
     return np.ascontiguousarray(array, dtype=np.int64)

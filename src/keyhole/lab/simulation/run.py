@@ -23,15 +23,15 @@ from keyhole.lab.simulation.results import as_dataset, versions
 from keyhole.lab.simulation.store import Store
 from keyhole.lab.worlds import World
 
-# So many replications are with an executor at a time: enough for a large cluster, and few enough
-# that the plans that wait there do not fill its memory.
+# The number of replications that an executor has at a time: enough for a large cluster, and few
+# enough that queued plans do not fill its memory.
 IN_FLIGHT = 512
 
 Finish = Callable[[int, Outcome], None]
 
 
 class SimulationInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a simulation. `runs` holds what was finished: a data set, or None."""
+    """Ctrl-C during a simulation; `runs` has the finished replications, or is None."""
 
     def __init__(self, runs: xr.Dataset | None) -> None:
         done = 0 if runs is None else runs.sizes["replication"]
@@ -52,12 +52,12 @@ def simulate(
     resume: str | os.PathLike[str] | None = None,
     progress: bool | Tick | None = None,
 ) -> xr.Dataset:
-    """Let learners play the same rounds of a world, and label what comes of it.
+    """Simulate learners on the same rounds of a world, and return labelled results.
 
-    The result depends on the seed alone, not on how the work is done, nor on threads or processes;
-    on another machine NumPy's BLAS may round the last digits of drawn worlds otherwise. The rounds
-    of replication k are those of `world.sample(horizon, seed=SeedSequence(seed, spawn_key=(k,)))`,
-    and a `Bandit` with that seed chooses the same arms.
+    The result depends on the seed alone, not on the number of threads or processes. On another
+    machine NumPy's BLAS may round the last digits of drawn worlds differently. The rounds of
+    replication k are those of `world.sample(horizon, seed=SeedSequence(seed, spawn_key=(k,)))`, and
+    a `Bandit` with that seed chooses the same arms.
 
     Parameters
     ----------
@@ -65,25 +65,26 @@ def simulate(
         A `World`, or a recipe such as `RandomLinearWorld`, from which each replication draws its
         own.
     learners : Learner, Policy, AnyLearner, or a sequence or dict of them
-        One, several, or several by name. A policy stands for the plain learner of it. Objects of
-        your own with the three functions of `AnyLearner` play by a plain Python loop.
+        One, several, or several by name. A policy stands for the plain learner with it.
+        User-defined objects with the three functions of `AnyLearner` run in a Python loop.
     horizon : int
-        The number of rounds.
+        Number of rounds.
     replications : int
-        How often all of it is repeated, with other random numbers.
+        Number of replications, each with its own random numbers.
     seed : int, numpy.random.SeedSequence or None
-        None: another result each time.
+        Seed of all random numbers. With None every call gives another result.
     checkpoints : int or sequence of int, optional
-        After how many rounds to look: times, or how many times.
+        Numbers of rounds after which results are recorded, or how many of them, evenly spread. By
+        default about 150, dense at the start.
     executor : concurrent.futures.Executor, optional
-        Any, such as that of a Dask client; by default threads of our own.
+        Executor that runs the replications, such as that of a Dask client. By default threads.
     workers : int, optional
-        The number of those threads, by default one for each core.
+        Number of threads if there is no executor; by default one for each core.
     resume : str or os.PathLike, optional
-        A folder that keeps finished replications, from which the same call goes on.
+        Folder for finished replications. The same call with the same folder continues there.
     progress : bool or callable, optional
-        Show a bar (by default if there is a terminal), or a function that is called with the
-        number of rounds that were just done.
+        Whether a progress bar is shown, by default if stderr is a terminal; or a function that is
+        called with the number of rounds since its last call.
 
     Returns
     -------
@@ -94,12 +95,12 @@ def simulate(
     Raises
     ------
     InvalidValue
-        If a setting cannot be used, a world gives what cannot be played, or the rule of a policy
-        changes in the course of the simulation.
+        If a setting cannot be used, a world returns rounds that cannot be played, or the rule of a
+        policy changes during the simulation.
     FileError
         If a file in `resume` is damaged, or cannot be read or written.
     SimulationInterrupted
-        On Ctrl-C. It carries what is finished; pressing it again within a second changes nothing.
+        On Ctrl-C. It has the finished replications; a second press within a second is ignored.
 
     Examples
     --------
@@ -112,7 +113,6 @@ def simulate(
     >>> last = runs.regret.isel(time=-1).mean("replication")
     >>> bool(last[0] < last[1])
     True
-
     """
     plan = Plan.of(world, learners, horizon, seed, checkpoints)
     replications = checks.integer("replications", replications, max_value=10**7)
@@ -122,7 +122,7 @@ def simulate(
             f"progress must be True, False, None or a function, got {shown(progress)}"
         )
     if resume is not None and seed is None:
-        raise InvalidValue("give a seed to resume: without one, no two simulations are the same")
+        raise InvalidValue("resume needs a seed, got None: give the seed of the first call")
     store = None if resume is None else Store(resume, plan, versions()["keyhole"])
     outcomes = {} if store is None else store.finished(replications)
     missing = [number for number in range(replications) if number not in outcomes]
@@ -134,7 +134,7 @@ def simulate(
             for known in itertools.islice(outcomes.values(), 1):
                 if known.keys() != outcome.keys():
                     raise InvalidValue(
-                        "a world must give labels in all replications or in none: if it does, "
+                        "a world must return labels in all replications or in none; if it does, "
                         f"delete the files in {resume}"
                     )
             outcomes[number] = outcome
@@ -159,27 +159,29 @@ def simulate(
 
 
 def _workers(executor: Executor | None, workers: int | None) -> int:
-    """Check who is to do the work, and return the number of threads."""
+    """Check the executor, and return the number of threads."""
     if executor is not None and not isinstance(executor, Executor):
         raise InvalidValue(
             "executor must be a concurrent.futures.Executor (of a Dask client: "
             f"client.get_executor()), got {shown(executor)}"
         )
     if executor is not None and workers is not None:
-        raise InvalidValue("workers are for our own threads: an executor has its own number")
+        raise InvalidValue(
+            f"workers must be None with an executor, which has its own number, got {shown(workers)}"
+        )
     return checks.integer("workers", (os.cpu_count() or 1) if workers is None else workers)
 
 
 class _StoppedError(Exception):
-    """Raised in a thread whose work is no longer wanted."""
+    """Stop signal inside a worker thread."""
 
 
 def _on_threads(
     plan: Plan, numbers: list[int], workers: int, finish: Finish, advance: Tick
 ) -> None:
-    """Replications on threads of our own, which can be stopped between two blocks.
+    """Run replications on threads, which can be stopped between two blocks.
 
-    Each takes the next number for itself, so that none waits for another, nor for this one.
+    Each thread takes the next number when it is ready, so that no thread waits for another.
     """
     left, stop = iter(numbers), threading.Event()
     workers = max(1, min(workers, len(numbers)))
@@ -207,9 +209,10 @@ def _on_threads(
 def _on_executor(
     plan: Plan, numbers: list[int], executor: Executor, finish: Finish, advance: Tick
 ) -> None:
-    """Replications on somebody else's executor, each handed over as it comes, in whatever order.
+    """Run replications on the user's executor, and hand each over when it is finished.
 
-    If anything fails, what is not begun is called off and what is finished is still handed over.
+    If one fails, those that have not started are cancelled, and finished ones are still handed
+    over.
     """
     left = iter(numbers)
     pending: dict[Future[Outcome], int] = {}

@@ -1,4 +1,4 @@
-"""How a learner plays a block of rounds: compiled, or round by round."""
+"""Runs: a learner plays blocks of rounds, compiled or round by round."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from keyhole.core import (
 from keyhole.core.kernels import Block, Oracle, Record
 from keyhole.lab.worlds import World
 
-# What a record has sums of, in their order; the last two only where rounds have right answers.
+# The sums of a record, in order; the last two only if rounds have labels.
 SUMS = ("regret", "latent_regret", "optimal", "correct", "best_correct")
 # The first 2 are sums; the others are reported as shares of the rounds (`kernels.playing` too).
 REGRETS = 2
 
 
 class Run:
-    """A learner with its state, and the record of how it is doing.
+    """A learner with its state, and the record of its results.
 
     Parameters
     ----------
     learner : Learner or AnyLearner
-        What plays.
+        The learner.
     world : World
-        Where it plays.
+        The world that it plays in.
     checkpoints : ndarray of int
-        After how many rounds the record is written down.
+        Numbers of rounds after which results are recorded.
     """
 
     def __init__(self, learner: AnyLearner, world: World, checkpoints: Ints) -> None:
@@ -46,19 +46,29 @@ class Run:
         # The sensor of each round of a block, if there are several; names go to learners that ask.
         self.sensors: Ints | None = None
         self._names = tuple(world.sensors) if _asks_for_sensors(learner) else ()
-        noted = np.empty((checkpoints.size, len(SUMS) + 2 * self.n_arms))
+        results = np.empty((checkpoints.size, len(SUMS) + 2 * self.n_arms))
         self.record = Record(
-            checkpoints, noted, sums=np.zeros(len(SUMS)), pulls=np.zeros(self.n_arms)
+            checkpoints, results, sums=np.zeros(len(SUMS)), pulls=np.zeros(self.n_arms)
         )
 
     def begin(self) -> None:
-        """Forget everything."""
+        """Reset state and record."""
         self.record.sums[:] = 0.0
         self.record.pulls[:] = 0.0
         self.state = self.learner.start(self.n_arms, self.dim)
 
     def play(self, block: Block, oracle: Oracle, start: int) -> None:
-        """Play a block whose first round comes after `start` others; with 0, begin anew."""
+        """Play a block of rounds and update the record.
+
+        Parameters
+        ----------
+        block : Block
+            The rounds.
+        oracle : Oracle
+            Oracle values of the rounds.
+        start : int
+            Number of rounds before the block. With 0, state and record are reset first.
+        """
         if start == 0:
             self.begin()
         chosen = np.empty(len(block.rewards), np.int64)
@@ -72,10 +82,10 @@ class Run:
                 self.record,
             )
             if checkpoint is not None:
-                self._note(checkpoint, oracle.eta)
+                self._write_checkpoint(checkpoint, oracle.eta)
 
     def _pieces(self, start: int, n: int) -> Iterator[tuple[int, int, int | None]]:
-        """Yield the rounds of a block up to each checkpoint in it, and which checkpoint that is."""
+        """Yield each range of rounds up to a checkpoint or the end, and the checkpoint or None."""
         checkpoints = self.record.checkpoints
         low, c = 0, int(np.searchsorted(checkpoints, start, side="right"))
         while low < n:
@@ -84,20 +94,30 @@ class Run:
             yield low, high, c if is_within else None
             low, c = high, c + 1
 
-    def _note(self, c: int, eta: Floats) -> None:
-        """Record sums, pulls and errors at checkpoint c, as `write_checkpoint` of the kernels."""
-        sums, noted = self.record.sums, self.record.noted[c]
-        noted[:REGRETS] = sums[:REGRETS]
-        noted[REGRETS : len(SUMS)] = sums[REGRETS:] / self.record.checkpoints[c]
-        noted[len(SUMS) : len(SUMS) + self.n_arms] = self.record.pulls
+    def _write_checkpoint(self, c: int, eta: Floats) -> None:
+        """Record sums, pulls and errors at checkpoint c, as the kernel of this name does."""
+        sums, results = self.record.sums, self.record.results[c]
+        results[:REGRETS] = sums[:REGRETS]
+        results[REGRETS : len(SUMS)] = sums[REGRETS:] / self.record.checkpoints[c]
+        results[len(SUMS) : len(SUMS) + self.n_arms] = self.record.pulls
         coefficients = getattr(self.learner, "coefficients", None)
         found = np.nan if coefficients is None else coefficients(self.state)
-        noted[len(SUMS) + self.n_arms :] = np.linalg.norm(found - eta, axis=1)
+        results[len(SUMS) + self.n_arms :] = np.linalg.norm(found - eta, axis=1)
 
     def rounds(self, block: Block, chosen: Ints, low: int, high: int) -> None:
-        """Play some rounds one after another, and write down the chosen arms."""
+        """Play some rounds one after another.
+
+        Parameters
+        ----------
+        block : Block
+            The rounds of the block.
+        chosen : ndarray of int
+            Array for the indices of the chosen arms.
+        low, high : int
+            First round, and the one after the last.
+        """
         for t in range(low, high):
-            # Copies: a learner may keep what it is handed, and the block's memory is used again.
+            # Copies: a learner may keep its arguments, and the memory of a block is reused.
             y = block.observations[t].copy()
             observation = y[0] if len(y) == 1 else y
             draws = Draws(block.z[t].copy(), block.uniforms[t].copy())
@@ -116,7 +136,7 @@ class Run:
 
 
 class CompiledRun(Run):
-    """A linear-Gaussian learner whose posterior sees observations as they are."""
+    """A linear-Gaussian learner that uses observations unchanged."""
 
     learner: Learner
 
@@ -128,16 +148,22 @@ class CompiledRun(Run):
         self.chooser = kernels.Chooser(self.posterior.core, rule, parameter_of, keeps=False)
 
     def play(self, block: Block, oracle: Oracle, start: int) -> None:
-        """Play a block in one compiled call, which forgets everything if start is 0."""
+        """Play a block in one compiled call.
+
+        Parameters
+        ----------
+        block, oracle, start
+            As in `Run.play`.
+        """
         kernels.run_block(self.chooser, block, oracle, start, self.record)
 
 
 class FeaturedRun(Run):
     """A linear-Gaussian learner with an intercept, units, or missing entries.
 
-    It does what `Bandit` does, in the same order: with the same random numbers, both choose the
-    same arms. Rounds between two changes of units or predictions are played in one compiled call:
-    what the posterior sees of them depends on no choice.
+    The order of operations is that of `Bandit`: with the same random numbers, both choose the same
+    arms. Rounds between two changes of units or predictions are played in one compiled call, since
+    their design does not depend on the choices.
     """
 
     learner: Learner
@@ -147,12 +173,18 @@ class FeaturedRun(Run):
         self.rule = self.learner.policy.plain_rule()
 
     def begin(self) -> None:
-        """Forget everything."""
+        """Reset state and record."""
         super().begin()
         self._chooser: kernels.Chooser | None = None
 
     def rounds(self, block: Block, chosen: Ints, low: int, high: int) -> None:
-        """Play some rounds, several at a time where that makes no difference."""
+        """Play some rounds, several at a time if units and predictions stay the same.
+
+        Parameters
+        ----------
+        block, chosen, low, high
+            As in `Run.rounds`.
+        """
         t = low
         while t < high:
             n = min(high - t, self.state.n_rounds_ahead(block.observations.shape[1]))
@@ -178,7 +210,7 @@ class FeaturedRun(Run):
     def _several(self, block: Block, chosen: Ints, now: slice) -> None:
         state, raw = self.state, block.observations[now]
         design = state.see_rounds(raw)
-        rewards = block.rewards[now] - state.features.offset
+        rewards = block.rewards[now] - state.observer.offset
         chooser = self._chooser_of(self.rule)
         kernels.play(
             chooser, Block(design, rewards, block.z[now], block.uniforms[now]), chosen[now]
@@ -186,11 +218,11 @@ class FeaturedRun(Run):
         places, each = chosen[now], np.arange(len(raw))
         rows = places if raw.shape[1] > 1 else np.zeros_like(places)
         given = block.rewards[now][each, places]
-        state.features.see_rewards(given)
+        state.observer.see_rewards(given)
         state.note(places.tolist(), raw[each, rows], design[each, rows], given.tolist())
 
     def _chooser_of(self, rule: Rule) -> kernels.Chooser:
-        """Return the compiled part for a rule; that of the learner's own is kept."""
+        """Return the chooser of a rule; that of the learner's own rule is kept."""
         core = self.state.posterior.core
         if rule is not self.rule or self._chooser is None or self._chooser.core is not core:
             made = kernels.Chooser(core, rule, self.state.arms.parameter_of, keeps=False)
@@ -206,7 +238,17 @@ def _asks_for_sensors(learner: object) -> bool:
 
 
 def run_of(learner: Learner | AnyLearner, world: World, checkpoints: Ints) -> Run:
-    """Return the fastest way for a learner to play in a world."""
+    """Return the fastest kind of run for a learner.
+
+    Parameters
+    ----------
+    learner : Learner or AnyLearner
+        The learner.
+    world : World
+        The world that it plays in.
+    checkpoints : ndarray of int
+        Numbers of rounds after which results are recorded.
+    """
     if isinstance(learner, SensorLearner):
         learner = learner.resolve(float(world.noise_scale), world.sensors)
     if not isinstance(learner, Learner):

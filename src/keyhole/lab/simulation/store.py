@@ -36,7 +36,7 @@ class Store:
         described = {**plan.described, "keyhole": version}
         with files.naming("write", str(folder)):
             if self.folder.exists() and not self.folder.is_dir():
-                raise InvalidValue(f"{folder} is a file: resume needs a folder of its own")
+                raise InvalidValue(f"resume must be a folder, got the file {folder}")
             self.folder.mkdir(parents=True, exist_ok=True)
             known, reason = self._known()
             if known is None:
@@ -55,7 +55,7 @@ class Store:
         except (ValueError, RecursionError) as reason:
             return None, f"{PLAN_FILE} is damaged ({reason})"
         if not isinstance(known, dict):
-            return None, f"{PLAN_FILE} is damaged (it is no JSON object)"
+            return None, f"{PLAN_FILE} is damaged (it is not a JSON object)"
         return known, ""
 
     def _check_empty(self, reason: str) -> None:
@@ -63,10 +63,13 @@ class Store:
         mine = [path for path in self.folder.iterdir() if path.name.startswith(PLAN_FILE)]
         others = sorted(path.name for path in self.folder.iterdir() if path not in mine)
         if others and reason:
-            raise FileError(f"{self.folder}: {reason}, and {others[0]} is there: choose another")
+            raise FileError(
+                f"{self.folder}: {reason}, and the folder also has {others[0]}: choose another"
+            )
         if others:
             raise InvalidValue(
-                f"{self.folder} is not empty and holds no simulation: choose another"
+                f"resume must be a new folder or one of a simulation, got {self.folder}, which has "
+                f"{others[0]}"
             )
 
     def _compare(self, known: Mapping[str, object], described: Mapping[str, object]) -> None:
@@ -74,7 +77,7 @@ class Store:
         if differ:
             raise InvalidValue(
                 f"{self.folder} holds another simulation, which differs in {', '.join(differ)}: "
-                "give the same settings to go on with it, or another folder"
+                "give the same settings to continue it, or another folder"
             )
 
     def path(self, number: int) -> Path:
@@ -91,7 +94,7 @@ class Store:
         with_answers = [number for number, outcome in found.items() if "correct" in outcome]
         if with_answers and len(with_answers) < len(found):
             odd = min(set(found) - set(with_answers))
-            raise FileError(f"{self.path(odd)} has no correct, but others have; {AGAIN}")
+            raise FileError(f"{self.path(odd)} lacks the array 'correct' that others have; {AGAIN}")
         return found
 
     def read(self, number: int) -> Outcome:
@@ -126,7 +129,7 @@ class Store:
             if found != expected:
                 raise FileError(f"{path} has {name} as {found}, not {expected}; {AGAIN}")
             if array is not None and not _plausible(name, array):
-                raise FileError(f"{path} has {name} that are no such numbers; {AGAIN}")
+                raise FileError(f"{path} has invalid numbers in {name}; {AGAIN}")
 
     def write(self, number: int, outcome: Outcome) -> None:
         """Write a finished replication.

@@ -242,7 +242,7 @@ FIG3 = Study(
     notes="Why contexts matter: an arm that Greedy has not tried predicts 0, so that Greedy tries "
     "a new arm only when all tried arms predict less. With a context for each arm, k tried arms "
     "all predict below 0 with probability 2^-k, whatever was learned: Greedy knows about log2 t "
-    "arms after t rounds and all N by about 2^N rounds, and what looks like a line before is a "
+    "arms after t rounds and all N by about 2^N rounds, and the seeming line before that is a "
     "burn-in. With one context for all arms the predictions depend on each other: some arm may "
     "predict more than 0 at nearly every context, and other arms then stay untried for good. The "
     "second is the paper's picture.",
@@ -251,7 +251,7 @@ FIG3 = Study(
 SHARED = Study(
     name="shared",
     title="One parameter for all arms (Algorithm 2)",
-    claim="Where all arms share one parameter every pull teaches about every arm: regret is "
+    claim="If all arms share one parameter, every pull informs about every arm: regret is "
     "poly-logarithmic even for Greedy, which is optimal there.",
     setting="10, 20 and 30 arms with one parameter and contexts of their own, d_x = d_y = 20; a "
     "new instance in each replication.",

@@ -7,21 +7,21 @@ our choices are not mistaken for the paper's.
 from keyhole.lab.studies.study import Choice
 
 HORIZON = Choice("Horizon", "not said", "10,000 rounds")
-LAWS = Choice(
-    "Laws of contexts and noises",
-    "mean zero and sub-Gaussian; which law and what covariance is not said",
+DISTRIBUTIONS = Choice(
+    "Distributions of contexts and noises",
+    "mean zero and sub-Gaussian; distribution and covariance are not said",
     "x, the sensing noise and the reward noise are normal with covariance I, independent of each "
     "other",
 )
 PARAMETERS = Choice(
-    "Laws of mu and A",
+    "Distributions of mu and A",
     "not said",
     "entries of mu_i and A are independent standard normals",
 )
 DISPERSION = Choice(
     "Dispersion v",
     "any v with v^2 >= R^2",
-    "v = R of the instance, which the policy is told",
+    "v = R of the instance, given to the policy",
 )
 OWN_CONTEXTS = Choice(
     "One context or one for each arm",
@@ -72,7 +72,7 @@ PREPROCESSING = Choice(
 )
 SENSING = Choice(
     "Sensing of real data",
-    "A of zeros and ones with 13 and 10 rows; its law and the noise are not said",
+    "A of zeros and ones with 13 and 10 rows; its distribution and the noise are not said",
     "entries 0 or 1 with probability 1/2, drawn anew in each replication; normal noise of standard "
     "deviation 0.1",
 )
@@ -96,7 +96,7 @@ ORACLE = Choice(
 )
 NO_FIGURE = Choice("The study", "no such figure", "all of it is ours")
 
-SYNTHETIC = (HORIZON, LAWS, PARAMETERS, DISPERSION)
+SYNTHETIC = (HORIZON, DISTRIBUTIONS, PARAMETERS, DISPERSION)
 FIGURE_1 = (*SYNTHETIC, OWN_CONTEXTS, NEW_INSTANCES)
 FIGURE_2 = (*SYNTHETIC, OWN_CONTEXTS, ONE_INSTANCE, REPLICATIONS_FIG2)
 FIGURE_3 = (*SYNTHETIC, DIMENSIONS_FIG3, BOTH_CONTEXTS, NEW_INSTANCES, REPLICATIONS_FIG3, GREEDY)

@@ -143,9 +143,9 @@ FIG1 = Study(
     curves=normalized_regret,
     figure=regret_figure,
     verdicts=regret_verdicts,
-    notes="The power is of what is gained per unit of log t, so that the regret of the first "
-    "rounds does not count. Where d_x = 80 and d_y = 10 those last longest: most of the reward "
-    "is noise to an observer there.",
+    notes="The power is that of the gain per unit of log t, so that the regret of the first rounds "
+    "does not count. They last longest with d_x = 80 and d_y = 10: most of the reward is noise "
+    "given the observation.",
 )
 
 FIG2 = Study(

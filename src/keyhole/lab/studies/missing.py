@@ -121,18 +121,18 @@ def verdicts(table: xr.Dataset) -> list[Verdict]:
 
 MISSING = Study(
     name="missing",
-    title="What missing entries cost",
-    claim="Filling gaps with the best linear prediction from what is seen costs less than dropping "
-    "the observation, and than filling with zeros or with means.",
-    setting="5 arms, 12 entries seen of 4 hidden ones, so that they tell of each other; each entry "
-    "is missing by itself. Regret is against an observer of the whole. On the right 10 is added to "
-    "every entry, and arms learn a constant.",
+    title="The cost of missing entries",
+    claim="Filling missing entries with their best linear prediction from the others costs less "
+    "than dropping the observation, and than filling with zeros or with means.",
+    setting="5 arms; 12 observed entries of a context of 4, so that entries predict each other; "
+    "each entry is missing independently. Regret is against an observer of all entries. On the "
+    "right 10 is added to every entry, and each arm has a constant.",
     rule="Prediction must save more than 0 at every share of missing entries.",
     choices=choices.OURS,
     cells=cells,
     curves=regret,
     figure=figure,
     verdicts=verdicts,
-    notes="The running mean and covariance are of all observations, pulled or not, and begin with "
-    "none. v is learned: gaps add noise.",
+    notes="The running mean and covariance are over all observations of all arms. v is learned, "
+    "because missing entries add noise.",
 )

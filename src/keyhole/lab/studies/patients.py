@@ -183,7 +183,7 @@ def rate_verdicts(table: xr.Dataset) -> list[Verdict]:
     }
     return [
         counted(
-            "the rate of correct decisions comes to the oracle's",
+            "the final rate of correct decisions equals the oracle's",
             {name: within(gap, RATE_MARGIN) for name, gap in behind.items()},
             f"The oracle's less Thompson sampling's over the last tenth, at most {RATE_MARGIN:.0%} "
             "in size: "
@@ -303,16 +303,16 @@ RATE_RULE = (
 
 NOTES = (
     "Contexts of real patients are not normal. The best linear prediction from y is then not the "
-    "expectation given y, and what a policy fits to the rounds that it chose an arm in need not be "
-    "what the oracle fits to all: part of the regret can be linear, whatever the rewards. The "
-    "study variants tests that."
+    "expectation given y, and the fit of a policy to the rounds in which it chose an arm may "
+    "differ from the fit of the oracle to all rounds: part of the regret can be linear for any "
+    "rewards. The study variants tests that."
 )
 
 FIG4 = Study(
     name="fig4",
     title="Correct decisions on real data",
-    claim="Learning from the rewards of its own decisions alone, Thompson sampling comes to decide "
-    "as well as a regression on the whole data.",
+    claim="Thompson sampling, which learns only from the rewards of its own decisions, finally "
+    "decides as well as a regression on the whole data.",
     setting=SETTING + " Logistic rewards.",
     rule=RATE_RULE,
     choices=choices.REAL,
@@ -327,7 +327,7 @@ FIG4 = Study(
 FIG5 = Study(
     name="fig5",
     title="Correct decisions under both rewards",
-    claim="The same with rewards of 1 for a correct decision and 0 for a wrong one.",
+    claim="The same holds with rewards of 1 for a correct decision and 0 for a wrong one.",
     setting=SETTING + " 0/1 and logistic rewards.",
     rule=RATE_RULE,
     choices=choices.REAL,
@@ -343,7 +343,7 @@ FIG6 = Study(
     name="fig6",
     title="Regret on real data under both rewards",
     claim="Against the regression oracle, regret grows at most like (log t)^2 with logistic "
-    "rewards, and a little faster with 0/1 rewards, which are not linear in what is seen.",
+    "rewards, and a little faster with 0/1 rewards, which are not linear in the observation.",
     setting=SETTING + " 0/1 and logistic rewards.",
     rule=f"With logistic rewards the power of log t with which mean regret grows must be at most "
     f"{POWER + POWER_MARGIN:g}: halfway between the claim, 2, and 2.5, which must be refused. "

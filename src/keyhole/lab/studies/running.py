@@ -104,7 +104,7 @@ def run(
     """
     folder = out / job.study.name
     if folder.exists() and not folder.is_dir():
-        raise FileError(f"{folder} is a file: the study {job.study.name} needs a folder there")
+        raise FileError(f"{folder} must be a folder for the study {job.study.name}, got a file")
     known = manifest(folder)
     if known is not None and known["key"] == job.key and _complete(folder):
         progress(job.rounds)

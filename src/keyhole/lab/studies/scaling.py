@@ -219,10 +219,10 @@ def _final(table: xr.Dataset, factor: str) -> tuple[Floats, xr.DataArray]:
 
 SCALING = Study(
     name="scaling",
-    title="What regret grows with",
+    title="The growth of regret with each factor",
     claim="The bound of the regret theorem, N d_y^4 v / (p^2 gap^5) up to logarithms, where p is "
     "the smallest p_i and so at most 1 / N, is not exceeded by the power of any factor; the powers "
-    "say how far from it practice is.",
+    "show how far the simulation is from it.",
     setting="5 arms, d_x = d_y = 10 and v = R, and then one factor at a time. For v and the gap "
     "one instance, whose R stays the same; for the others a new one in each replication.",
     rule=f"Each power between neighbouring values may exceed the bound's by a margin of {MARGIN:g} "
@@ -233,8 +233,8 @@ SCALING = Study(
     curves=regret,
     figure=figure,
     verdicts=verdicts,
-    notes="With the dimension R grows too, and with it v, and so do the gaps: its power is of all "
-    "of them together. A power above the bound's does not contradict the theorem, whose constants "
-    "and first rounds it leaves out: with a larger v exploring lasts longer, and 10,000 rounds see "
-    "less of what comes after.",
+    notes="R, v and the gaps grow with the dimension, so that its power is that of all of them "
+    "together. A power above the bound's does not contradict the theorem, since it leaves out the "
+    "constants and the first rounds: with a larger v exploration lasts longer, and 10,000 rounds "
+    "have fewer rounds after it.",
 )

@@ -164,13 +164,13 @@ def _constant(table: xr.Dataset) -> Verdict:
 
 VARIANTS = Study(
     name="variants",
-    title="What figure 6 depends on",
+    title="The dependence of figure 6 on its settings",
     claim="On the first data set with logistic rewards, regret grows faster than (log t)^2 because "
-    "observations are partial and contexts are not normal; 0/1 rewards lose much of their regret "
-    "where policy and oracle have a constant.",
-    setting="Figure 6 with one change at a time: features chosen as they are in place of sums of "
-    "them, sensing noise of 1 in place of 0.1, v learned from rewards; all features seen without "
-    "noise; normal contexts of the same covariance in place of rows; a 1 beside what is seen.",
+    "observations are partial and contexts are not normal; 0/1 rewards have much less regret if "
+    "policy and oracle have a constant.",
+    setting="Figure 6 with one change at a time: single features in place of sums of them, sensing "
+    "noise of 1 in place of 0.1, v learned from rewards; all features observed without noise; "
+    "normal contexts of the same covariance in place of rows; a constant 1 in the observation.",
     rule=f"The power of log t with which mean regret grows must be at most {LIMIT:g}, as in "
     "figure 6. A constant must save more than 0.",
     choices=(*choices.OURS, *choices.REAL),
@@ -179,7 +179,7 @@ VARIANTS = Study(
     figure=figure,
     verdicts=verdicts,
     data=TABLES,
-    notes="Each variant is one that the paper's text allows, but for the last three. With full "
-    "observation, and with normal contexts, the expectation given y is linear in y, and the claim "
-    "has what its theorem needs.",
+    notes="The paper's text allows every variant but the last three. With full observation, and "
+    "with normal contexts, the expectation given y is linear in y, as the theorem of the claim "
+    "assumes.",
 )

@@ -7,7 +7,7 @@ import numpy as np
 from keyhole.core import Floats
 
 # Orthants of more than three correlated normals have no closed form.
-MOST = 4
+MAX_NORMALS = 4
 # A difference below this share of the largest is a tie up to rounding. Leads with a correlation
 # this close to 1 count as equal: the arcsine would turn an error of 1e-16 there into 1e-8.
 TIE = 1e-12
@@ -26,7 +26,7 @@ def largest_of(covariance: Floats) -> Floats | None:
     array([0.25, 0.25, 0.25, 0.25])
     """
     n = len(covariance)
-    if n > MOST:
+    if n > MAX_NORMALS:
         return None
     if n == 1:
         return np.ones(1)

@@ -44,7 +44,7 @@ def covariance(name: str, value: ArrayLike, dim: int) -> Floats:
     matrix = 0.5 * (matrix + matrix.T)
     # Rounding moves zero eigenvalues of a singular matrix by up to dim eps times the largest.
     if (least := np.linalg.eigvalsh(matrix).min()) < -1e-12 * dim * size:
-        raise InvalidValue(f"{name} must have no negative eigenvalue, but one is {least:.3g}")
+        raise InvalidValue(f"{name} must have no negative eigenvalue, got {least:.3g}")
     return matrix
 
 

@@ -1,4 +1,4 @@
-"""What tells one's own worlds and learners apart: their class, its code, and their settings."""
+"""Identification of user-defined worlds and learners: class, code and settings."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def digest(*arrays: NDArray[Any]) -> str:
 
 
 def identity(thing: object) -> dict[str, Any]:
-    """Return the class of an object of one's own, a digest of its code, and its settings.
+    """Return the class of a user-defined object, a digest of its code, and its settings.
 
-    Two simulations with the same folder of results must not differ in any of them. Code that the
-    class calls is not looked at.
+    Two simulations with the same folder of results must agree in all of them. Functions that the
+    class calls are not included.
     """
     kind = type(thing)
     return {
@@ -33,7 +33,7 @@ def identity(thing: object) -> dict[str, Any]:
 
 
 def _code(kind: type) -> bytes:
-    """Return the source of a class; of one typed in at a prompt, its compiled functions."""
+    """Return the source of a class, or its compiled functions if it was typed at a prompt."""
     try:
         return inspect.getsource(kind).encode()
     except (OSError, TypeError):
@@ -44,12 +44,12 @@ def _code(kind: type) -> bytes:
 def _plain(value: object) -> Any:
     try:
         return setting(value)
-    except RecursionError:  # a list that holds itself
+    except RecursionError:  # a list that contains itself
         return shown(value)
 
 
 def setting(value: object) -> Any:
-    """Return a setting as JSON can hold it: arrays by a digest, objects by what they hold."""
+    """Return a setting in the types of JSON: arrays as digests, objects as their settings."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return {"shape": list(value.shape), "sha256": digest(value)}
     if isinstance(value, dict):
@@ -62,12 +62,12 @@ def setting(value: object) -> Any:
         return {"class": type(value).__qualname__, "settings": setting(_settings(value))}
     try:
         return repr(value)
-    except Exception:  # an object of somebody's own, which may raise anything
+    except Exception:  # a user-defined object may raise anything
         return shown(value)
 
 
 def _settings(thing: object) -> dict[str, Any]:
-    """Return the attributes of an object, those of its class that are data among them."""
+    """Return the attributes of an object, with the data attributes of its class."""
     of_class = {
         name: value
         for kind in reversed(type(thing).__mro__[:-1])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from keyhole.lab.worlds.linear import LinearWorld
 
 
-def normal_law(world: LinearWorld) -> NormalModel:
+def normal_model(world: LinearWorld) -> NormalModel:
     """Return the matrices that draw the rounds of a world of normal contexts and sensing noise."""
     if not world.shared_context:
         # For fully observed directions, rounding can make the variance slightly negative.

@@ -34,7 +34,7 @@ from keyhole.lab.worlds.rounds import Rounds, World
 from keyhole.lab.worlds.sensors import SensorWorld
 
 # The number of rounds of a Monte Carlo estimate, used where no closed form is known.
-TRIALS = 100_000
+ROUNDS = 100_000
 # A standard deviation below this share of the total is 0 up to rounding: squares of doubles cancel
 # to about 1e-16, and their roots to 1e-8.
 ROUNDING = 1e-7
@@ -323,26 +323,26 @@ class LinearWorld(World):
             if together is not None:  # arms of one parameter share its probability equally
                 return (together / np.bincount(twin))[twin], np.zeros(self.n_arms)
         wins = np.zeros(self.n_arms)
-        for values in self._trials():
+        for values in self._value_blocks():
             best = values == values.max(axis=1, keepdims=True)
             wins += (best / best.sum(axis=1, keepdims=True)).sum(axis=0)
         # Divide once: a sum of many quotients may exceed 1.
-        p = np.minimum(wins / TRIALS, 1.0)
-        # An arm without a win may still have a probability of about 1 / TRIALS.
-        return p, np.sqrt(p * (1.0 - p) / TRIALS).clip(min=1.0 / TRIALS)
+        p = np.minimum(wins / ROUNDS, 1.0)
+        # An arm without a win may still have a probability of about 1 / ROUNDS.
+        return p, np.sqrt(p * (1.0 - p) / ROUNDS).clip(min=1.0 / ROUNDS)
 
     @cached_property
     def best_value(self) -> tuple[float, float]:
         """The expected value of the best arm, E max_i y_i'eta_i, and its standard error."""
         if self.has_independent_normal_values:
             return expected_largest(np.zeros(self.n_arms), self.value_scales), 0.0
-        best = np.concatenate([values.max(axis=1) for values in self._trials()])
-        return float(best.mean()), float(best.std() / np.sqrt(TRIALS))
+        best = np.concatenate([values.max(axis=1) for values in self._value_blocks()])
+        return float(best.mean()), float(best.std() / np.sqrt(ROUNDS))
 
-    def _trials(self) -> Iterator[Floats]:
-        """Yield the values of TRIALS rounds in blocks."""
+    def _value_blocks(self) -> Iterator[Floats]:
+        """Yield the values of ROUNDS rounds in blocks."""
         state = self.start(Streams(0))
-        for _ in range(TRIALS // 1000):
+        for _ in range(ROUNDS // 1000):
             yield self.rounds(state, 1000).values
 
     @cached_property
@@ -353,7 +353,7 @@ class LinearWorld(World):
     @cached_property
     def normal_model(self) -> NormalModel:
         """The matrices that draw rounds if contexts and sensing noise are normal."""
-        return drawing.normal_law(self)
+        return drawing.normal_model(self)
 
     def rounds(self, state: Streams, n: int) -> Rounds:
         """Return the next n rounds; see `World.rounds`.

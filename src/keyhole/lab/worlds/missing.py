@@ -135,7 +135,7 @@ class RandomMissingWorld:
         needed = ("draw", "n_arms", "dim", "describe")
         if isinstance(self.recipe, type) or not all(hasattr(self.recipe, name) for name in needed):
             raise InvalidValue(
-                f"recipe must be one that worlds are drawn from, with {', '.join(needed)}, "
+                f"recipe must have {', '.join(needed)}, as RandomLinearWorld has, "
                 f"got {shown(self.recipe)}"
             )
         _check(self)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect
+from operator import is_
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
+from keyhole.core import kernels
 from keyhole.core.kernels import Floats
 from keyhole.core.observers.moments import Moments
 from keyhole.core.observers.units import MIN_SEEN, Sample, Scale, Units
@@ -44,7 +47,7 @@ class Effects(NamedTuple):
     error: Floats
 
 
-class Features:
+class Observer:
     """Conversion of observations to the columns that the posterior learns from.
 
     Units are fixed when enough values were seen, and replaced where later values show that they
@@ -89,9 +92,15 @@ class Features:
         # True if observations are taken as they are.
         self.is_plain = not (self.intercept or self.standardize or self.missing)
         self.moments = Moments.empty(dim if self.watches else 0)
+        # The moments that predictions follow from: those of up to a sixteenth fewer rows.
+        self.snapshot = Moments.empty(dim if missing == "predict" else 0)
         self.sample = Sample.empty(dim if self.standardize else 0)
         self.units: Units | None = None
         self._scale_of: tuple[Units, Scale] | None = None
+        self._rows: kernels.RowObserver | None = None
+        self._rows_of: tuple[object, ...] = ()
+        self._everyday: kernels.Everyday | None = None
+        self._everyday_of: tuple[object, ...] = ()
         # The same for rewards, as for one more feature.
         self.reward_sample = Sample.empty(1 if self.standardize else 0)
         self.reward_unit = Units.unknown(len(self.reward_sample.seen))
@@ -139,7 +148,31 @@ class Features:
     @property
     def seen(self) -> float:
         """Number of times that the most frequent feature was seen."""
-        return float(self.moments.pairs.diagonal().max()) if self.watches else 0.0
+        return float(self.rows.seen) if self.watches else 0.0
+
+    @property
+    def next_look(self) -> float:
+        """Number of times that a feature must have been seen for units to be checked again."""
+        return float(LOOKS[bisect(LOOKS, self.seen)])
+
+    @property
+    def rows(self) -> kernels.RowObserver:
+        """The compiled part, which reads and writes the arrays of this observer."""
+        made_of = (self.moments, self.snapshot, self.sample, self.units)
+        if self._rows is None or not all(map(is_, made_of, self._rows_of)):
+            self._rows, self._rows_of = (
+                kernels.RowObserver(
+                    self.dim,
+                    self.intercept,
+                    kernels.FILLS[self.missing],
+                    self.moments if self.watches else None,
+                    self.snapshot if self.missing == "predict" else None,
+                    None if self.units is None else self._scale()[:4],
+                    self.sample if self.standardize else None,
+                ),
+                made_of,
+            )
+        return self._rows
 
     def limited(self, rewards: Floats, before: int) -> Floats:
         """Return rewards with outliers among the first 32 rewards moved to the limit.
@@ -201,27 +234,32 @@ class Features:
         """
         if self.missing in (None, "drop") or not np.isnan(rows).any():
             return rows
-        rows = rows.copy()
-        if self.missing == "predict":
-            self.moments.fill(rows)
-        else:
-            usual = self.moments.mean if self.missing == "mean" else np.zeros(self.dim)
-            np.copyto(rows, usual, where=np.isnan(rows))
-        return rows
+        filled: Floats = self.rows.filled(rows)
+        return filled
 
     def see(self, rows: Floats) -> None:
         """Add rows as they were observed, including NaN, and fix the units that are due."""
-        if self.watches:
-            self.moments.add(rows)
+        self.rows.see_rows(rows)
         if not self.standardize:
             return
-        self.sample.add(rows)
         if self.units is not None and self._scale().is_complete:
             return
         units = self.units or Units.unknown(self.dim)
         due = units.due(self.moments.seen)
         if due.any():
             self.units = units.replaced(self.sample.units(due), due)
+
+    @property
+    def everyday(self) -> kernels.Everyday:
+        """What compiled code does to single observations and rewards once units are fixed."""
+        made_of = (self.rows, self.next_look, self.offset, self.reward_sample)
+        same = self._everyday_of and all(map(_same, made_of, self._everyday_of))
+        if self._everyday is None or not same:
+            rewards = self.reward_sample if self.standardize else None
+            look = self.next_look if self.watches else np.inf
+            self._everyday = kernels.Everyday(self.rows, self.offset, look, PREDICTED, rewards)
+            self._everyday_of = made_of
+        return self._everyday
 
     @property
     def is_steady(self) -> bool:
@@ -233,26 +271,12 @@ class Features:
         return self._scale().is_complete and self.n_rewards >= MIN_SEEN
 
     def see_rounds(self, rounds: Floats) -> Floats:
-        """Add rounds one after another, (T, n, dim); return them with NaN replaced.
+        """Add rounds one after another, (T, n, dim); return them as the posterior sees them.
 
         Each is filled from the rounds before it, as `filled` and `see` do one by one.
         """
-        rows = rounds.reshape(-1, self.dim)
-        if self.standardize:
-            self.sample.add(rows)
-        if self.missing == "predict":
-            filled = rounds.copy()
-            self.moments.fill_rounds(filled)
-            return filled
-        if self.missing == "mean":
-            filled = rounds.copy()
-            for raw, row in zip(rounds, filled, strict=True):
-                np.copyto(row, self.moments.mean, where=np.isnan(raw))
-                self.moments.add(raw)
-            return filled
-        if self.watches:
-            self.moments.add(rows)
-        return self.filled(rows).reshape(rounds.shape)
+        design: Floats = self.rows.see_rounds(rounds)
+        return design
 
     def better_units(self) -> Units | None:
         """Return units from the latest sample; units that are not far from the old ones stay."""
@@ -267,19 +291,11 @@ class Features:
         An entry that is still missing was never seen, and becomes 0. A dropped row becomes 0 in
         every column.
         """
-        design = np.empty((*rows.shape[:-1], self.n_columns))
-        features = design[..., 1:] if self.intercept else design
-        if self.intercept:
-            design[..., 0] = 1.0
-        if self.units is None:
-            features[...] = rows
-        else:
-            self._scale().apply(rows, out=features)
-        if self.missing is not None:
-            features[np.isnan(features)] = 0.0
+        flat = rows.reshape(-1, self.dim)
+        design: Floats = self.rows.converted(flat)
         if self.missing == "drop":
-            design[np.isnan(rows).any(axis=-1)] = 0.0
-        return design
+            design[np.isnan(flat).any(axis=-1)] = 0.0
+        return design.reshape(*rows.shape[:-1], self.n_columns)
 
     def _scale(self) -> Scale:
         """Return the `Scale` of the units, computed once for each."""
@@ -322,7 +338,7 @@ class Features:
 
     # -- converting -------------------------------------------------------------------------------
 
-    def from_units_of(self, other: Features) -> Floats:
+    def from_units_of(self, other: Observer) -> Floats:
         """Return M with design = M other_design, the conversion from the units of another."""
         own, theirs = self.units, other.units
         if own is None or theirs is None:
@@ -336,7 +352,7 @@ class Features:
         result[1:, 0] = np.divide(moved, own.scale, out=np.zeros(self.dim), where=both)
         return result
 
-    def take_units_of(self, other: Features) -> None:
+    def take_units_of(self, other: Observer) -> None:
         """Take units, and the zero of rewards, from another where they are not fixed here."""
         if self.zero is None:
             self.zero = other.zero
@@ -345,13 +361,32 @@ class Features:
             return
         self.units = other.units.replaced(self.units, self.units.known)
 
-    def merge_rewards(self, other: Features) -> None:
+    def renew_predictions(self) -> None:
+        """Predict from all rows that were seen until now."""
+        if self.missing == "predict":
+            self.snapshot = self.moments.copy()
+
+    def merge_moments(self, other: Moments, base: Moments) -> None:
+        """Add the observations that another has seen since `base`, which both contain.
+
+        Parameters
+        ----------
+        other : Moments
+            The sums of the other.
+        base : Moments
+            The sums that both started from.
+        """
+        self.moments.merge(other, base)
+        self.renew_predictions()
+        self._rows = None  # it keeps count of what was seen
+
+    def merge_rewards(self, other: Observer) -> None:
         """Add the sample of rewards of another."""
         self.reward_sample.merge(other.reward_sample)
         if not self.reward_unit.known.any():
             self.reward_unit = other.reward_unit
 
-    def with_units(self, units: Units) -> Features:
+    def with_units(self, units: Units) -> Observer:
         """Return a copy in other units."""
         twin = self.copy()
         twin.units = units
@@ -371,11 +406,17 @@ class Features:
             result[0, 1:] = -self.units.middle * steps
         return result
 
-    def copy(self) -> Features:
+    def copy(self) -> Observer:
         """Return an independent copy."""
-        twin = Features(self.dim, **self.options)
+        twin = Observer(self.dim, **self.options)
         twin.moments, twin.sample = self.moments.copy(), self.sample.copy()
+        twin.snapshot = self.snapshot.copy()
         twin.units, twin.zero = self.units, self.zero
         twin.messages, twin.n_clipped = self.messages, self.n_clipped
         twin.reward_sample, twin.reward_unit = self.reward_sample.copy(), self.reward_unit
         return twin
+
+
+def _same(one: object, other: object) -> bool:
+    """Return whether two are the same number, or the same object."""
+    return one == other if isinstance(one, float) else one is other

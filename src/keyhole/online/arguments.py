@@ -1,0 +1,119 @@
+"""Arguments that every kind of bandit takes, checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole import checks
+from keyhole.core import MOST_ARMS, Arm, Floats
+from keyhole.errors import InvalidValue, shown
+from keyhole.online.decision import Decision
+from keyhole.online.decisions import Decisions
+
+
+def arm_names(arms: int | Iterable[Arm]) -> Iterable[Arm]:
+    """Return the names of the arms; a number n stands for the names 0 to n - 1."""
+    if isinstance(arms, Integral):
+        return range(checks.integer("arms", arms, max_value=MOST_ARMS))
+    names: Any = arms
+    return names  # type: ignore[no-any-return] # `Arms` checks them
+
+
+def check_rows(y: ArrayLike, shape: tuple[int, ...], n_arms: int, dim: int) -> None:
+    """Raise unless an observation is one row for all arms or a row for each.
+
+    Parameters
+    ----------
+    y : array_like
+        The observation as it was given, for the message.
+    shape : tuple of int
+        Its shape, with two axes.
+    n_arms, dim : int
+        The number of arms that are available, and the length of a row.
+    """
+    if shape != (1, dim) and shape != (n_arms, dim):
+        raise InvalidValue(
+            f"y must have shape ({dim},), or ({n_arms}, {dim}) with a row for each of the "
+            f"{n_arms} arms, got {np.shape(y)}"
+        )
+
+
+def check_decision(decision: object) -> None:
+    """Raise unless `learn` was given a decision."""
+    if not isinstance(decision, Decision):
+        raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")
+
+
+def check_observation(decision: Decision, dim: int) -> None:
+    """Raise unless a decision's observation has the length that the bandit's have.
+
+    Parameters
+    ----------
+    decision : Decision
+        The decision.
+    dim : int
+        The length of the bandit's observations.
+    """
+    shape = decision._observation.shape
+    if shape != (dim,):
+        raise InvalidValue(f"this decision's observation has shape {shape}, not ({dim},)")
+
+
+def reward_number(reward: object) -> float:
+    """Return a reward as a float; True and False are 1 and 0."""
+    is_bool = isinstance(reward, bool | np.bool_)
+    return checks.real("reward", float(reward) if is_bool else reward)  # type: ignore[arg-type]
+
+
+class Rewards(NamedTuple):
+    """The arguments of `learn_many`."""
+
+    decisions: Decisions | list[Decision]
+    arms: list[Arm]
+    y: Floats  # (n, dim)
+    raw: Floats  # (n, dim)  with NaN where an entry was missing
+    rewards: Floats  # (n,)
+
+
+def many_rewards(decisions: object, rewards: ArrayLike, dim: int) -> Rewards:
+    """Return many decisions and their rewards, as arrays.
+
+    Parameters
+    ----------
+    decisions : Decisions or iterable of Decision
+        The decisions.
+    rewards : array_like of shape (n,)
+        Their rewards.
+    dim : int
+        The length of the bandit's observations.
+    """
+    if isinstance(decisions, Decisions):
+        listed: Decisions | list[Decision] = decisions
+        arms, y, raw = decisions.arms, decisions.observations, decisions.raw
+    else:
+        listed = _listed(decisions, dim)
+        arms = [each.arm for each in listed]
+        y = np.array([each.observation for each in listed]).reshape(-1, dim)
+        raw = np.array([each.raw for each in listed]).reshape(-1, dim)
+    given = checks.floats("rewards", rewards)
+    if given.shape != (len(arms),):
+        raise InvalidValue(
+            f"{len(arms)} decisions need as many rewards, got an array of shape {given.shape}"
+        )
+    if y.shape != (len(arms), dim):
+        raise InvalidValue(f"observations have shape {y.shape}, not ({len(arms)}, {dim})")
+    return Rewards(listed, arms, y, raw, given)
+
+
+def _listed(decisions: Any, dim: int) -> list[Decision]:
+    listed = list(decisions) if checks.is_listing(decisions) else [decisions]
+    if strange := [each for each in listed if not isinstance(each, Decision)]:
+        raise InvalidValue(f"learn_many takes Decisions, got {shown(strange[0])}")
+    if shapes := {each.observation.shape for each in listed} - {(dim,)}:
+        raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({dim},)")
+    return listed

@@ -1,0 +1,221 @@
+"""How a call of a bandit is done as a whole: before the next one, and completely or not at all.
+
+Between threads, a lock does it: every call holds it (`sharing` has the locks, and what a fork
+does). Against Ctrl-C, which may come between any two lines, there are two ways. The everyday call
+is one compiled function, which no signal interrupts (`kernels.Online`). Every other call that
+changes more than one thing first plans what is left to do, or to undo, if it is interrupted;
+`_finish` does it at its end, or at the beginning of the next call.
+
+Warnings gather during a call and are given after it, when the lock is released: a warning that is
+an error then leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from keyhole.core import Arm, Arms, Ints, Learner, LearnerState, Observer, choice_streams, kernels
+from keyhole.errors import KeyholeWarning
+from keyhole.online import labels, sharing
+from keyhole.online.decision import Decision
+from keyhole.online.decisions import Decisions
+from keyhole.online.lineage import Lineage, Past
+from keyhole.online.once import Once
+
+
+class WholeCalls(sharing.Shared):
+    """The parts of a bandit, and calls that change them as a whole."""
+
+    def _set(
+        self,
+        learner: Learner,
+        learned: LearnerState,
+        random: kernels.Bits,
+        probabilities: bool,
+        lineage: Lineage | None = None,
+        once: Once | None = None,
+        columns: tuple[str, ...] | None = None,
+    ) -> None:
+        """Put a bandit together.
+
+        Parameters
+        ----------
+        learner : Learner
+            How it chooses and learns.
+        learned : LearnerState
+            What it has learned.
+        random : ndarray of uint64 of shape (2, 4)
+            The states of its random streams.
+        probabilities : bool
+            Whether decisions have a probability.
+        lineage : Lineage, optional
+            The runs that it goes back to.
+        once : Once, optional
+            The decisions that it has learned.
+        columns : tuple of str, optional
+            The names of features.
+        """
+        self._learner, self._rule = learner, learner.policy.plain_rule()
+        self._learned, self._random = learned, random
+        self._probabilities, self._columns = probabilities, columns
+        self._lineage = Lineage() if lineage is None else lineage
+        self._once = Once() if once is None else once
+        # The compiled part for all arms; and the same if it is all that a decision takes: features
+        # are plain, and nothing is left to do. The first is gone when arms or posterior may change.
+        self._kept: kernels.Online | None = None
+        self._everyday: kernels.Online | None = None
+        # The same for the arms of the last `among`.
+        self._subset: tuple[Arms, tuple[Arm, ...], Arms] | None = None
+        self._kept_subset: kernels.Online | None = None
+        # What an interrupted call has left to do, or to undo; the next call begins with it.
+        self._unfinished: Callable[[], None] | None = None
+        self._share()
+
+    def _begin_anew(self) -> None:
+        """Begin a run of its own, with random numbers of its own."""
+        self._finish()
+        self._lineage = Lineage(self._lineage.everything())
+        self._random = choice_streams(None)
+        self._drop_kept()
+
+    @property
+    def _observer(self) -> Observer:
+        return self._learned.observer
+
+    # -- one call at a time, finished before the next ---------------------------------------------
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Hold the lock, after what an interrupted call has left; warn at the end."""
+        with self._lock:
+            self._finish()
+            self._everyday = None
+            yield
+        self._warn(stacklevel=5)  # that of the caller of the method that is at work
+
+    def _plan(self, unfinished: Callable[[], None]) -> None:
+        """Have something done by `_finish`, by the next call if this one is interrupted."""
+        self._everyday = None
+        self._unfinished = unfinished
+
+    def _finish(self) -> None:
+        """Do what is unfinished. It may be done twice, if it is interrupted itself."""
+        if self._unfinished is not None:
+            self._unfinished()
+            self._unfinished = None
+
+    def _warn(self, stacklevel: int = 3) -> None:
+        """Give the warnings that have gathered, now that all is done."""
+        with self._lock:
+            messages = self._learned.observer.messages
+            given, messages[:] = messages[:], []
+        for message in given:
+            warnings.warn(message, KeyholeWarning, stacklevel=stacklevel)
+
+    def _drop_kept(self) -> None:
+        """Drop the compiled parts, which hold arrays that are about to be replaced."""
+        self._kept = self._kept_subset = self._everyday = None
+
+    # -- what is planned --------------------------------------------------------------------------
+
+    def _note_learned(self, decision: Decision, total: Callable[[], float], before: float) -> None:
+        """Remember that a reward was learned, if there are more now than before.
+
+        Parameters
+        ----------
+        decision : Decision
+            The decision.
+        total : callable
+            Returns how many rewards there are.
+        before : float
+            How many there were.
+        """
+        if total() > before:
+            self._once.add(decision)
+            self._lineage.additions += 1
+
+    def _note_all_learned(self, decisions: Decisions | list[Decision]) -> None:
+        """Remember that these rewards were learned."""
+        self._once.add_many(decisions)
+        self._lineage.additions += len(decisions)
+
+    def _undoing(self, indices: Ints) -> Callable[[], None]:
+        """Return what takes back whatever is learned of these parameters from now on."""
+        learned = self._learned
+        posterior, observer = learned.posterior, learned.observer
+        learned.observer = observer.copy()  # which is what changes
+        rows, waiting, provisional = posterior.rows(indices), learned.waiting, learned.provisional
+        n_provisional = len(provisional)
+
+        def undo() -> None:
+            self._drop_kept()
+            posterior.put_back(indices, rows)
+            learned.posterior, learned.observer = posterior, observer
+            learned.waiting, learned.provisional = waiting, provisional[:n_provisional]
+
+        return undo
+
+    # -- merging ----------------------------------------------------------------------------------
+
+    def _merge(self, other: WholeCalls, base: WholeCalls | None) -> None:
+        """Add what another bandit has learned: all of it, or nothing.
+
+        Parameters
+        ----------
+        other : WholeCalls
+            The other bandit.
+        base : WholeCalls or None
+            The bandit from which both went on.
+        """
+        involved = [each for each in (self, other, base) if each is not None]
+        with sharing.all_locked(*involved):
+            for each in involved:
+                each._finish()
+            if other._columns is not None:
+                labels.checked(other._columns, self._columns)
+            self._lineage.check_merge(other._lineage, None if base is None else base._lineage)
+            learned = self._learned.merged(other._learned, None if base is None else base._learned)
+            twice = self._once.twice(other._once, None if base is None else base._once)
+            if twice:
+                learned.observer.messages.append(
+                    f"{twice} decisions were learned by both of these bandits, and count twice: a "
+                    "reward was sent to two of them"
+                )
+            # An interrupted assignment is done again by the next call.
+            self._plan(
+                partial(
+                    self._take_over,
+                    learned,
+                    self._lineage.merged(other._lineage),
+                    self._once.merged(other._once),
+                    self._columns or other._columns,
+                )
+            )
+            self._finish()
+
+    def _take_over(
+        self,
+        learned: LearnerState,
+        pasts: dict[str, Past],
+        once: Once,
+        columns: tuple[str, ...] | None,
+    ) -> None:
+        """Replace the parts that a merge has put together.
+
+        Parameters
+        ----------
+        learned : LearnerState
+            What both have learned.
+        pasts : dict of str to Past
+            The runs that both go back to.
+        once : Once
+            The decisions that both have learned.
+        columns : tuple of str or None
+            The names of features.
+        """
+        self._drop_kept()
+        self._learned, self._once, self._columns = learned, once, columns
+        self._lineage.pasts = pasts

@@ -1,0 +1,253 @@
+"""How a bandit chooses and learns, once its arguments are checked and the lock is held.
+
+Decisions from plain arrays and their rewards go through one compiled object, `kernels.Online`,
+which is kept for as long as arms and posterior are the same. What has missing entries, units or a
+constant is prepared here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole import checks
+from keyhole.core import Arm, Arms, Floats, Ints, Rule, kernels
+from keyhole.errors import InvalidValue
+from keyhole.online import arguments, labels
+from keyhole.online.calls import WholeCalls
+from keyhole.online.decision import Chance, Decision
+from keyhole.online.decisions import Batch, Decisions
+
+
+class Rounds(WholeCalls):
+    """Choices and rewards of a bandit."""
+
+    # -- choosing ---------------------------------------------------------------------------------
+
+    def _choose(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decision:
+        learned = self._learned
+        plain = learned.observer.is_plain
+        arms = learned.arms if among is None else self._among(among)
+        columns = self._columns if type(y) is np.ndarray else self._checked_columns(y)
+        rows = filled = design = self._observed(y, arms.parameter_of.size)
+        rule, offset = self._rule, 0.0
+        if not plain:
+            learned.observer.note_clipped(rows, columns)
+            filled, design = learned.prepared(rows)
+            rule, offset = learned.rule_now(rule), learned.observer.offset
+        place, score, score_params, column = self._online(arms, rule).choose_rows(design)
+        row = place if len(rows) > 1 else 0
+        own = filled[row].copy() if len(rows) > 1 else filled[0]
+        self._lineage.decisions += 1
+        decision = Decision.made(
+            arms.names[place],
+            score + offset,
+            own,
+            None
+            if score_params is None
+            else Chance(score_params, column, rule.epsilon, arms.parameter_of.size),
+            f"{self._lineage.run}-{self._lineage.decisions}",
+            len(rows) == 1,
+            *(() if plain else _missing_in(rows[row], own)),
+        )
+        self._columns = columns
+        if not plain:
+            self._see(rows)
+        return decision
+
+    def _among(self, names: Iterable[Arm]) -> Arms:
+        """Return some of the arms; those of the last call are kept, as they often come again."""
+        if not isinstance(names, tuple):  # which may have changed since
+            return self._learned.arms.among(names)
+        # By identity: (True,) equals (1,), and is refused.
+        if self._subset is None or not (
+            self._subset[0] is self._learned.arms and self._subset[1] is names
+        ):
+            self._subset = self._learned.arms, names, self._learned.arms.among(names)
+        return self._subset[2]
+
+    def _begun(self) -> kernels.Online | None:
+        """Return what is all that a decision takes, if features are plain or their units fixed."""
+        self._finish()
+        if self._learned.is_everyday:
+            self._everyday = self._online(self._learned.arms, self._rule)
+        return self._everyday
+
+    def _online(self, arms: Arms, rule: Rule) -> kernels.Online:
+        """Return the compiled part for a rule among some arms; that for all arms is kept."""
+        learned, once = self._learned, self._once
+        is_usual = arms is learned.arms and rule is self._rule
+        kept = self._kept if is_usual else self._kept_subset
+        names = None if kept is None else kept.names
+        is_same = names is arms.names and rule is self._rule
+        everyday = learned.everyday if is_usual else None
+        is_current = kept is not None and kept.chooser.core is learned.posterior.core
+        if kept is not None and is_same and is_current and kept.everyday is everyday:
+            return kept
+        chooser = kernels.Chooser(
+            learned.posterior.core, rule, arms.parameter_of, self._probabilities
+        )
+        online = kernels.Online(
+            chooser,
+            arms.names,
+            arms.parameters,
+            self._random,
+            self._lineage,
+            once.recent,
+            once.token,
+            Decision,
+            checks.LARGEST,
+            everyday,
+        )
+        if is_usual:
+            self._kept = online
+        elif rule is self._rule:
+            self._kept_subset = online
+        return online
+
+    def _choose_many(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decisions:
+        arms = self._learned.arms if among is None else self._learned.arms.among(among)
+        parameter_of, observer = arms.parameter_of, self._observer
+        columns, rounds = self._checked_columns(y), observer.numbers(y)
+        n, n_arms, dim = len(rounds) if rounds.ndim else 0, parameter_of.size, observer.dim
+        if rounds.shape not in ((n, dim), (n, n_arms, dim)):
+            raise InvalidValue(
+                f"y must have shape (n, {dim}), or (n, {n_arms}, {dim}) with a row for each of the "
+                f"{n_arms} arms, got {rounds.shape}"
+            )
+        observer.note_clipped(rounds, columns)
+        filled, design = self._learned.prepared(rounds)
+        rule = self._learned.rule_now(self._rule)
+        places, scores, location, scale = self._choose_rounds(design, rule, parameter_of)
+        chosen, lineage = (np.arange(n), places), self._lineage
+        own, for_all = filled if filled.ndim == 2 else filled[chosen], filled.ndim == 2
+        missing = np.isnan(rounds if for_all else rounds[chosen])
+        lineage.decisions += 1
+        batch = Batch(
+            [arms.names[place] for place in places],
+            scores + observer.offset,
+            own,
+            missing if missing.any() else None,
+            (location, scale, rule.epsilon, places) if self._probabilities else None,
+            f"{lineage.run}-{lineage.decisions}",
+            for_all,
+        )
+        self._columns = columns
+        self._see(rounds.reshape(-1, dim))
+        return Decisions(batch)
+
+    def _choose_rounds(
+        self, design: Floats, rule: Rule, parameter_of: Ints
+    ) -> tuple[Ints, Floats, Floats, Floats]:
+        """Return places and scores of the chosen arms, (n,), and what probabilities follow from."""
+        n, n_arms = len(design), parameter_of.size
+        chooser = kernels.Chooser(
+            self._learned.posterior.core, rule, parameter_of, self._probabilities
+        )
+        z, uniforms = np.empty((n, n_arms)), np.empty((n, 2))
+        kernels.fill_normals(self._random[0], z.reshape(-1))
+        kernels.fill_uniforms(self._random[1], uniforms.reshape(-1))
+        rows = design if design.ndim == 3 else design[:, None]
+        chosen: tuple[Ints, Floats, Floats, Floats] = chooser.choose_rounds(rows, z, uniforms)
+        return chosen
+
+    def _scores(
+        self, y: ArrayLike, among: Iterable[Arm] | None
+    ) -> tuple[tuple[Arm, ...], Floats, Floats, float]:
+        """Return the arms, location and scale of their scores, (1, n_arms), and epsilon."""
+        arms = self._learned.arms if among is None else self._learned.arms.among(among)
+        self._checked_columns(y)
+        rows = self._observed(y, arms.parameter_of.size)
+        _, design = self._learned.prepared(rows)
+        rule = self._learned.rule_now(self._rule)
+        location, scale = self._learned.posterior.scores(
+            rule, arms.parameter_of, design[None] if len(rows) > 1 else design
+        )
+        return arms.names, location, scale, rule.epsilon
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def _learn(self, decision: Decision, reward: float, again: bool) -> None:
+        learned = self._learned
+        observer, y = learned.observer, decision._observation
+        arguments.check_observation(decision, observer.dim)
+        if decision._has_missing and observer.missing is None:
+            raise InvalidValue(
+                "this decision's observation has missing entries, which need missing='predict'"
+            )
+        parameter = learned.arms.parameter(decision.arm)
+        if not again:
+            self._once.check(decision)
+        if observer.is_plain:
+            n = learned.posterior.core.state.n
+            # Ctrl-C may come between any two lines: the next call then does what is left.
+            self._plan(
+                partial(self._note_learned, decision, partial(n.item, parameter), n.item(parameter))
+            )
+            learned.posterior.learn_rows(np.array([parameter]), y[None], np.array([reward]))
+        else:
+            rows = y[None]
+            raw = decision.raw[None] if decision._predicted else rows
+            if observer.watches and not self._lineage.has_seen(decision.id):
+                self._see(raw)
+            self._plan(partial(self._note_learned, decision, learned.total, learned.total()))
+            learned.add([decision.arm], rows, raw, np.array([reward]), self._lineage.key())
+        self._finish()
+
+    def _learn_many(self, given: arguments.Rewards, again: bool) -> None:
+        decisions, arms, y, raw, rewards = given
+        if self._observer.missing is None and np.isnan(y).any():
+            raise InvalidValue("an observation has missing entries, which need missing='predict'")
+        indices = np.array([self._learned.arms.parameter(arm) for arm in arms], dtype=np.int64)
+        if not again:
+            self._once.check_many(decisions)
+        if self._observer.watches:
+            self._see(self._unseen(decisions, raw))
+        self._plan(self._undoing(np.unique(indices)))
+        try:
+            self._learned.add(arms, y, raw, rewards, self._lineage.key())
+        except BaseException:
+            self._finish()
+            raise
+        self._plan(partial(self._note_all_learned, decisions))
+        self._finish()
+
+    def _unseen(self, decisions: Decisions | list[Decision], raw: Floats) -> Floats:
+        """Return the observations of the decisions that this bandit has not seen yet."""
+        if isinstance(decisions, Decisions):
+            return raw[:0] if self._lineage.has_seen(decisions.id) else raw
+        unseen = np.array([not self._lineage.has_seen(each.id) for each in decisions], dtype=bool)
+        rows: Floats = raw[unseen]
+        return rows
+
+    def _see(self, rows: Floats) -> None:
+        """Add observations to what was seen, where anything follows from that."""
+        if self._observer.watches:
+            self._learned.see(rows)
+            self._lineage.additions += len(rows)
+
+    # -- observations -----------------------------------------------------------------------------
+
+    def _checked_columns(self, y: object) -> tuple[str, ...] | None:
+        """Return the names of features, by this observation or by one before."""
+        names = None if type(y) in (np.ndarray, list, tuple) else labels.labels_of(y)
+        return self._columns if names is None else labels.checked(names, self._columns)
+
+    def _observed(self, y: ArrayLike, n_arms: int) -> Floats:
+        """Return y as our own array of (1, dim) or (n_arms, dim), every number usable."""
+        observer = self._learned.observer
+        plain = type(y) is np.ndarray and y.dtype == np.float64 and observer.missing is None
+        rows = np.array(y if plain else observer.numbers(y), order="C", ndmin=2)
+        arguments.check_rows(y, rows.shape, n_arms, observer.dim)
+        if plain and not checks.are_usable(rows):
+            observer.numbers(y)  # says which number it is, and where
+        return rows
+
+
+def _missing_in(raw: Floats, filled: Floats) -> tuple[tuple[int, ...], bool]:
+    """Return which entries of a row were missing, and whether one could not be predicted."""
+    missing, left = np.isnan(raw), np.isnan(filled)
+    return tuple(np.flatnonzero(missing & ~left).tolist()), bool(left.any())
