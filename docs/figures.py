@@ -31,9 +31,9 @@ def prices() -> None:
 
 
 def studies() -> None:
-    """A figure of the paper, and one of our own."""
+    """A figure of the paper, and two of our own."""
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("fig3", "missing"):
+        for name in ("fig3", "missing", "sensors"):
             settings = Settings()
             job = Job(STUDIES[name], settings, STUDIES[name].cells(settings))
             run(job, Path(folder))

@@ -402,7 +402,7 @@ def test_late_truth_refines_a_calibrated_sensor_and_what_was_learned_before() ->
     together = kh.Sensor.calibrated(np.vstack([x0, x[20:]]), np.vstack([y0, y[20:]]))
     assert together.pairs is not None
     assert_allclose(state.pairs[0].covariance, together.pairs.covariance, rtol=1e-9)
-    state._estimate_sensor(0)
+    state.estimate_sensor(0)
     state.refresh_all()
     # Rewards that came before the truth count at beliefs of the sensor as it is known now.
     beliefs = np.array([together.belief(row).mean for row in y[:20]])
@@ -429,7 +429,7 @@ def test_an_estimated_sensor_has_the_prior_that_its_doubt_says() -> None:
     assert a < 1.0
     for at in (mid, y[0], y[1] * 3.0):
         place = state.configuration(0, np.ones(3, bool))
-        row = state.rows(state.design(place, at)[None])[0]
+        row = state.rows(state.design(place, at)[None], state.arms)[0]
         x_hat = view.constant + view.gain @ at
         doubt = a * ((at - mid) @ np.linalg.inv(sensor.doubt.gram) @ (at - mid) + 1 / 16.0)
         assert row @ row / 4.0 == pytest.approx(x_hat @ x_hat / 4.0 + doubt, rel=1e-9)
@@ -455,7 +455,7 @@ def test_a_wrong_sensor_is_corrected_by_rewards() -> None:
         learner.learn(state, 0, y[k], float(rewards[k]))
     place = state.configuration(0, np.ones(3, bool))
     test_y = drawn(200)[1]
-    rows = state.rows(np.array([state.design(place, row) for row in test_y]))
+    rows = state.rows(np.array([state.design(place, row) for row in test_y]), state.arms)
     eta = true.view(np.ones(3, bool)).gain.T @ mu
     error = np.sqrt(np.mean((rows @ state.posterior.mean[0] - test_y @ eta) ** 2))
     noise = np.sqrt(0.09 + mu @ true.view(np.ones(3, bool)).covariance @ mu)

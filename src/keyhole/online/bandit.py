@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from keyhole.core import (
     Policy,
     Posterior,
     Seed,
+    SensorLearner,
     choice_probabilities,
     choice_streams,
     kernels,
@@ -78,7 +79,10 @@ class Bandit(Rounds):
         linear = isinstance(learner, Learner | Policy | type)
         if cls is Bandit and not linear and isinstance(learner, AnyLearner):
             from keyhole.online.own import OwnBandit
+            from keyhole.online.sensing import SensorBandit
 
+            if isinstance(learner, SensorLearner):
+                return object.__new__(SensorBandit)  # type: ignore[return-value] # of this kind
             return object.__new__(OwnBandit)  # type: ignore[return-value] # of this kind
         return object.__new__(cls)
 
@@ -175,7 +179,9 @@ class Bandit(Rounds):
 
     # -- choosing ---------------------------------------------------------------------------------
 
-    def choose(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decision:
+    def choose(
+        self, y: ArrayLike, *, among: Iterable[Arm] | None = None, sensor: object = None
+    ) -> Decision:
         """Choose an arm from what is seen.
 
         Parameters
@@ -185,7 +191,11 @@ class Bandit(Rounds):
             those that came first, in the same order.
         among : iterable of names, optional
             The arms available this time; rows of y are then theirs, in that order.
+        sensor : str, int or Sensor, optional
+            The sensor that y is a measurement of, for a `SensorLearner`.
         """
+        if sensor is not None:
+            raise InvalidValue(f"sensor needs a SensorLearner, got {shown(self._learner)}")
         with self._lock:
             if among is None:
                 everyday = self._everyday or self._begun()
@@ -225,6 +235,7 @@ class Bandit(Rounds):
         among : iterable of names, optional
             As in `choose`.
         """
+        arguments.check_not_joint(self._rule)
         with self._at_work():
             names, location, scale, epsilon = self._scores(y, among)
         chances = choice_probabilities(location, scale, epsilon=epsilon)
@@ -232,7 +243,14 @@ class Bandit(Rounds):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def learn(self, decision: Decision, reward: float, *, again: bool = False) -> None:
+    def learn(
+        self,
+        decision: Decision,
+        reward: float,
+        *,
+        again: bool = False,
+        context: ArrayLike | None = None,
+    ) -> None:
         """Learn the reward of a decision, now or much later, in any order, once.
 
         The observation of a decision that was made elsewhere counts as seen.
@@ -245,6 +263,8 @@ class Bandit(Rounds):
             Its reward; True and False are 1 and 0.
         again : bool, default False
             Learn one more reward of a decision that was learned already.
+        context : array_like of shape (context_dim,), optional
+            The context, if it is known by now, for a `SensorLearner`.
 
         Raises
         ------
@@ -252,6 +272,8 @@ class Bandit(Rounds):
             If its reward was learned: by this very object, or by one of the same id among the
             last 10,000 that were.
         """
+        if context is not None:
+            raise InvalidValue(f"context needs a SensorLearner, got {shown(self._learner)}")
         if again is False and (
             type(reward) in PLAIN_NUMBERS or (type(reward) is int and abs(reward) < 2**53)
         ):
@@ -384,9 +406,7 @@ class Bandit(Rounds):
         >>> kh.Bandit.load(bandit.to_bytes()).arms
         ('A', 'B')
         """
-        file = io.BytesIO()
-        self.save(file)
-        return file.getvalue()
+        return storage.as_bytes(self.save)
 
     @classmethod
     def load(
@@ -435,9 +455,7 @@ class Bandit(Rounds):
         if not isinstance(policy, Policy | None):
             raise InvalidValue(f"policy must be a Policy, got {shown(policy)}")
         random = None if resume else choice_streams(seed_sequence(seed))
-        parts, build = storage.load(source, policy)
-        bandit = object.__new__(cls)
-        bandit._restore(parts, parts.random if random is None else random)
+        bandit, build = storage.load(source, partial(cls._of_record, policy=policy, random=random))
         if resume and build != kernels.BUILD:
             warnings.warn(
                 f"{given_name(source)} was written by the build {shown(build)} of the kernels, and "
@@ -446,6 +464,21 @@ class Bandit(Rounds):
                 KeyholeWarning,
                 stacklevel=2,
             )
+        return bandit
+
+    @classmethod
+    def _of_record(
+        cls, record: storage.Record, *, policy: Policy | None, random: kernels.Bits | None
+    ) -> Bandit:
+        """Return the bandit of a file's content, of the kind that it is."""
+        if record.header["format"] == storage.SENSOR_FORMAT:
+            from keyhole.online import sensor_storage
+            from keyhole.online.sensing import SensorBandit
+
+            return SensorBandit.of_parts(sensor_storage.parse(record, policy), random)
+        parts = storage.parse(record, policy)
+        bandit = object.__new__(cls)
+        bandit._restore(parts, parts.random if random is None else random)
         return bandit
 
     def _snapshot(self) -> storage.Record:

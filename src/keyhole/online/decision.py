@@ -50,6 +50,8 @@ class Decision(Choice):
         refuses to learn two rewards for the same.
     predicted : sequence of int, optional
         The entries of the observation that were missing, and predicted from the others.
+    sensor : str or int, optional
+        The name of the sensor that the observation is a measurement of.
 
     Examples
     --------
@@ -61,7 +63,7 @@ class Decision(Choice):
     True
     """
 
-    __slots__ = ()
+    __slots__ = ("_sensor",)
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class Decision(Choice):
         score: float | None = None,
         id: str | None = None,  # noqa: A002 - the field's word
         predicted: ArrayLike = (),
+        sensor: Arm | None = None,
     ) -> None:
         seen = checks.with_missing("observation", observation)
         if seen.ndim != 1:
@@ -91,6 +94,7 @@ class Decision(Choice):
         self._id, self._probability = id, probability
         self._has_missing = bool(np.isnan(seen).any())
         self._predicted = _places(predicted, seen.size)
+        self._sensor: Arm | None = None if sensor is None else arm_name(sensor)
 
     @classmethod
     def made(
@@ -167,6 +171,11 @@ class Decision(Choice):
         return self._predicted
 
     @property
+    def sensor(self) -> Arm | None:
+        """The name of the sensor that the observation is a measurement of, if there is one."""
+        return getattr(self, "_sensor", None)  # which compiled code does not set
+
+    @property
     def has_missing(self) -> bool:
         """Whether an entry is missing still: one that was never seen cannot be predicted."""
         return self._has_missing
@@ -208,19 +217,22 @@ class Decision(Choice):
         seen, predicted = (
             (self._observation, self._predicted) if observation is None else (observation, ())
         )
-        other = Decision(arm=arm, observation=seen, id=self.id, predicted=predicted)
+        other = Decision(
+            arm=arm, observation=seen, id=self.id, predicted=predicted, sensor=self.sensor
+        )
         other._learned_by = self._learned_by
         other._is_for_all = self._is_for_all and observation is None
         return other
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists; `predicted` is there if there are any."""
+        """Return plain numbers, strings and lists; `predicted` and `sensor` if there are any."""
         record = self._but_probability()
         ordered = {
             name: self.probability if name == "probability" else record[name]
             for name in ("id", "arm", "probability", "score", "observation")
         }
-        return {**ordered, "predicted": record["predicted"]} if self._predicted else ordered
+        more = {"predicted": record["predicted"]} if self._predicted else {}
+        return {**ordered, **more, **({} if self.sensor is None else {"sensor": self.sensor})}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Decision:
@@ -232,7 +244,7 @@ class Decision(Choice):
                 f"a decision's record has at least the keys 'arm' and 'observation', "
                 f"got {sorted(map(str, record))}"
             )
-        known = ("arm", "observation", "probability", "score", "id", "predicted")
+        known = ("arm", "observation", "probability", "score", "id", "predicted", "sensor")
         return cls(**{name: record[name] for name in known if name in record})
 
     def __eq__(self, other: object) -> bool:
@@ -254,6 +266,7 @@ class Decision(Choice):
             "score": self.score,
             "observation": [None if x != x else x for x in self._observation.tolist()],
             "predicted": list(self._predicted),
+            "sensor": self.sensor,
         }
 
     __hash__ = None  # type: ignore[assignment]
@@ -271,8 +284,9 @@ class Decision(Choice):
     def __repr__(self) -> str:
         # A probability that nobody has read is not integrated to be shown.
         record = {**self._but_probability(), "probability": self._probability}
-        shown_fields = ("id", "arm", "probability", "score", "observation", "predicted")
+        shown_fields = ("id", "arm", "probability", "score", "observation", "predicted", "sensor")
         left_out = {"predicted"} if not self._predicted else set()
+        left_out |= {"sensor"} if self.sensor is None else set()
         if self._probability is None and self._score_params is not None:
             left_out.add("probability")
         fields = ", ".join(f"{k}={record[k]!r}" for k in shown_fields if k not in left_out)

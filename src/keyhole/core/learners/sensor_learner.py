@@ -206,9 +206,14 @@ class SensorLearner:
         return self.scored(state, self.measured(state, observation, sensor), draws, sensor)[0]
 
     def scored(
-        self, state: SensorState, rows: Floats, draws: Draws, sensor: object
+        self,
+        state: SensorState,
+        rows: Floats,
+        draws: Draws,
+        sensor: object,
+        arms: Arms | None = None,
     ) -> tuple[Chosen, float]:
-        """Return the choice, and the score of the chosen arm; see `choose`.
+        """Return the choice, by its place among some arms, and its score; see `choose`.
 
         Parameters
         ----------
@@ -220,28 +225,43 @@ class SensorLearner:
             Random numbers.
         sensor : name or Sensor, optional
             The sensor.
+        arms : Arms, optional
+            The arms to choose from; by default all of them.
         """
-        j = self.place(sensor)
-        seen = ~np.isnan(rows)
-        designs = np.stack(
-            [
-                state.design(state.configuration(j, shown_entries), row)
-                for row, shown_entries in zip(rows, seen, strict=True)
-            ]
-        )
-        if self.policy.plain_rule().joint:
-            rule, n = self.policy.plain_rule(), len(state.arms.names)
-            return choose_jointly(state.posterior, rule, state.rows(designs), n, draws)
-        chooser, rule = state.chooser()
+        arms = state.arms if arms is None else arms
+        prepared = self.prepared(state, rows, sensor, arms)
+        if state.rule.joint:
+            n = len(arms.names)
+            return choose_jointly(state.posterior, state.rule, prepared, n, draws)
+        chooser, rule = state.chooser(arms), state.rule
         place, score, location, scale = chooser.choose_rounds(
-            state.rows(designs)[None],
+            prepared[None],
             np.array(draws.normals)[None],
             np.array(draws.uniforms)[None],
         )
         # The integral is exact to rounding, which may end a little above 1.
         best = min(float(kernels.chance_rows(location, scale, place)[0]), 1.0)
-        probability = (1.0 - rule.epsilon) * best + rule.epsilon / len(state.arms.names)
+        probability = (1.0 - rule.epsilon) * best + rule.epsilon / len(arms.names)
         return Chosen(int(place[0]), probability), float(score[0])
+
+    def prepared(self, state: SensorState, rows: Floats, sensor: object, arms: Arms) -> Floats:
+        """Return measurements as the posterior sees them, (1, c) or (n_arms, c).
+
+        Parameters
+        ----------
+        state : SensorState
+            What `start` returned.
+        rows : ndarray
+            What `measured` returned.
+        sensor : name or Sensor, optional
+            The sensor.
+        arms : Arms
+            The arms that they are of.
+        """
+        j = self.place(sensor)
+        pairs = zip(rows, ~np.isnan(rows), strict=True)
+        designs = [state.design(state.configuration(j, seen), row) for row, seen in pairs]
+        return state.rows(np.stack(designs), arms)
 
     def learn(
         self,
@@ -295,7 +315,13 @@ class SensorLearner:
             raise InvalidValue(f"context must have shape ({self.context_dim},), got {x.shape}")
         return x
 
-    def measured(self, state: SensorState, observation: ArrayLike, sensor: object) -> Floats:
+    def measured(
+        self,
+        state: SensorState,
+        observation: ArrayLike,
+        sensor: object,
+        arms: Arms | None = None,
+    ) -> Floats:
         """Return the measurements of a sensor, (1, dim) or (n_arms, dim), or raise `InvalidValue`.
 
         Where sensors differ in length, the entries after the last of a shorter one may be there,
@@ -309,10 +335,12 @@ class SensorLearner:
             The measurements.
         sensor : name or Sensor, optional
             The sensor.
+        arms : Arms, optional
+            The arms that they are of; by default all.
         """
         one = self.sensors[self.place(sensor)]
         rows = np.atleast_2d(checks.with_missing("y", observation))
-        n = len(state.arms.names)
+        n = len((state.arms if arms is None else arms).names)
         if rows.shape in ((1, self.dim), (n, self.dim)) and np.isnan(rows[:, one.dim :]).all():
             rows = np.ascontiguousarray(rows[:, : one.dim])
         if rows.shape not in ((1, one.dim), (n, one.dim)):
@@ -321,6 +349,19 @@ class SensorLearner:
                 f"{n} arms, for this sensor, got {np.shape(observation)}"
             )
         return rows
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SensorLearner):
+            return NotImplemented
+        return self._settings == other._settings
+
+    def __hash__(self) -> int:
+        return hash(self._settings)
+
+    @property
+    def _settings(self) -> tuple[Any, ...]:
+        named = (self.names, self.sensors)
+        return (self.policy, *named, self.intercept, self.reward_scale, self.em)
 
     def __repr__(self) -> str:
         count = f"sensors={self.sensors!r}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from keyhole.core.learners.sensor_sums import (
 )
 from keyhole.core.observers import Moments, Sensor
 from keyhole.core.posterior import Posterior
+from keyhole.errors import InvalidValue
 
 if TYPE_CHECKING:
     from keyhole.core.learners.sensor_learner import SensorLearner
@@ -106,7 +109,7 @@ class SensorState:
         # The number of rewards at the last refresh of each parameter, and of s^2.
         self.refreshed, self.estimated = np.zeros(k), 0.0
         self.reward_variance = 1.0 if learner.reward_scale is None else learner.reward_scale**2
-        self._chooser: tuple[kernels.Chooser, Rule] | None = None
+        self._chooser: kernels.Chooser | None = None
         self.configuration(CONTEXT, np.ones(learner.context_dim, dtype=bool))
         for i in range(k):
             self._set_units(i)
@@ -243,10 +246,10 @@ class SensorState:
             return
         self.pairs[sensor].add(np.concatenate([x, y])[None])
         if float(self.pairs[sensor].seen[0]) >= GROWTH * max(self.paired[sensor], 1.0):
-            self._estimate_sensor(sensor)
+            self.estimate_sensor(sensor)
             self.refresh_all()
 
-    def _estimate_sensor(self, sensor: int) -> None:
+    def estimate_sensor(self, sensor: int) -> None:
         """Estimate a sensor from all of its pairs, and convert its configurations."""
         pairs = self.pairs[sensor]
         self.paired[sensor] = float(pairs.seen[0])
@@ -424,28 +427,36 @@ class SensorState:
 
     # -- choosing ---------------------------------------------------------------------------------
 
-    def rows(self, designs: Floats) -> Floats:
+    def rows(self, designs: Floats, arms: Arms) -> Floats:
         """Return the rows that a kernel chooses by: in each arm's units where those differ.
 
         Parameters
         ----------
         designs : ndarray of shape (1, c) or (n_arms, c)
             The columns of the posterior.
+        arms : Arms
+            The arms that they are of.
         """
         if not self.learner.doubt_columns:
             return designs
-        units = self.units[:1] if self.arms.shared else self.units[self.arms.parameter_of]
+        units = self.units[:1] if arms.shared else self.units[arms.parameter_of]
         rows: Floats = designs * units
         return rows
 
-    def chooser(self) -> tuple[kernels.Chooser, Rule]:
-        """Return the compiled part that chooses, and its rule; both are kept."""
+    @cached_property
+    def rule(self) -> Rule:
+        """The rule of the policy."""
+        return self.learner.policy.plain_rule()
+
+    def chooser(self, arms: Arms) -> kernels.Chooser:
+        """Return the compiled part that chooses among some arms; that for all is kept."""
         kept, core = self._chooser, self.posterior.core
-        if kept is None or kept[0].core is not core:
-            rule = self.learner.policy.plain_rule()
-            kept = kernels.Chooser(core, rule, self.arms.parameter_of, keeps=True), rule
-            self._chooser = kept
-        return kept
+        if arms is self.arms and kept is not None and kept.core is core:
+            return kept
+        made = kernels.Chooser(core, self.rule, arms.parameter_of, keeps=True)
+        if arms is self.arms:
+            self._chooser = made
+        return made
 
     def estimates(self) -> tuple[Floats, Floats]:
         """Return mean and covariance of mu of each parameter, (k, d) and (k, d, d)."""
@@ -456,6 +467,70 @@ class SensorState:
             np.array([mean[of_x] for mean, _ in found]),
             np.array([covariance[of_x, of_x] for _, covariance in found]),
         )
+
+    # -- copies and merging -----------------------------------------------------------------------
+
+    def copy(self) -> SensorState:
+        """Return an independent copy."""
+        return copy.deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The compiled part holds the arrays of this very posterior.
+        return {**vars(self), "_chooser": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SensorState:
+        twin = object.__new__(SensorState)
+        kept = ("learner", "rule", "arms")  # which never change
+        for name, value in self.__getstate__().items():
+            vars(twin)[name] = value if name in kept else copy.deepcopy(value, memo)
+        return twin
+
+    def merged(self, other: SensorState, base: SensorState | None) -> SensorState:
+        """Return what both have learned, since `base` if both went on from one.
+
+        Sums are added by the names of arms and by configuration.
+
+        Parameters
+        ----------
+        other : SensorState
+            The other one, of an equal learner and the same arms.
+        base : SensorState or None
+            The one from which both went on.
+
+        Raises
+        ------
+        InvalidValue
+            If arms differ, or the base has rewards that one of the two lacks.
+        """
+        made = self.copy()
+        for each, sign in ((other, 1.0), (base, -1.0)):
+            if each is None:
+                continue
+            if set(each.arms.names) != set(self.arms.names):
+                raise InvalidValue(
+                    f"arms must be the same in bandits that are merged, got {self.arms.names} "
+                    f"and {each.arms.names}"
+                )
+            order = [each.arms.parameter(arm) for arm in self.arms.names]
+            for sums, one in zip(each.sums, each.configurations, strict=True):
+                place = made.configuration(one.sensor, one.seen)
+                theirs = sums if self.arms.shared else sums.of(order)
+                made.sums[place] = made.sums[place].plus(theirs, sign)
+        for j, pairs in made.pairs.items():
+            known = self.learner.sensors[j].pairs if base is None else base.pairs[j]
+            pairs.merge(other.pairs[j], known)
+        if any((sums.n < 0.0).any() for sums in made.sums):
+            raise InvalidValue("both bandits must have learned all that their base has")
+        made.rebuild()
+        return made
+
+    def rebuild(self) -> None:
+        """Compute everything from the sums and the pairs, after these have changed."""
+        for j in self.pairs:
+            self.estimate_sensor(j)
+        # Weights follow from the posterior, which follows from weights: a second time settles it.
+        for _ in range(2):
+            self.refresh_all()
 
 
 def _affine(matrix: Floats, vector: Floats, middle: Floats) -> Floats:

@@ -10,6 +10,7 @@ from y has coefficients D'mu + delta, with delta ~ N(0, (mu'R mu) gram^-1). `dou
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -272,9 +273,22 @@ class Sensor:
         )
         view = sensor.view(np.ones(dim, dtype=bool))
         # y2 stands for x in the regression, and adds its noise to what is left of x.
-        doubt = Doubt(n * (context + noise), view.covariance + noise, float(n))
-        object.__setattr__(sensor, "doubt", doubt)
-        return sensor
+        return sensor.doubted(n * (context + noise), view.covariance + noise, float(n))
+
+    def doubted(self, gram: Floats, spread: Floats, n: float) -> Sensor:
+        """Return this sensor as one whose predictions may be off.
+
+        Parameters
+        ----------
+        gram, spread, n
+            As in `Doubt`; both matrices are positive definite.
+        """
+        for name, matrix in (("gram", gram), ("spread", spread)):
+            if _smallest(matrix) <= 0.0:
+                raise InvalidValue(f"{name} must be positive definite")
+        twin = copy.copy(self)
+        object.__setattr__(twin, "doubt", Doubt(gram, spread, n))
+        return twin
 
     @property
     def is_centred(self) -> bool:
