@@ -435,6 +435,50 @@ def test_an_estimated_sensor_has_the_prior_that_its_doubt_says() -> None:
         assert row @ row / 4.0 == pytest.approx(x_hat @ x_hat / 4.0 + doubt, rel=1e-9)
 
 
+@pytest.mark.parametrize("v", ["learned", 0.5])
+def test_a_sensor_calibrated_from_no_pairs_is_learning_eta(v: Any) -> None:
+    """The same normals give the same choices: doubt about everything is the plain prior."""
+    rng = np.random.default_rng(19)
+    unknown = kh.Sensor.calibrated(np.empty((0, 5)), np.empty((0, 3)), centred=True)
+    policy = kh.ThompsonSampling(v)
+    learner, plain = kh.SensorLearner(policy, unknown), kh.Learner(policy)
+    state, other = learner.start(3, 3), plain.start(3, 3)
+    for _ in range(200):
+        y, draws = rng.standard_normal((3, 3)), some_draws(rng, 3)
+        chosen, expected = learner.choose(state, y, draws), plain.choose(other, y, draws)
+        assert chosen.arm == expected.arm
+        assert chosen.probability == pytest.approx(expected.probability, abs=1e-9)
+        reward = float(y[chosen.arm].sum() + rng.standard_normal())
+        learner.learn(state, chosen.arm, y[chosen.arm], reward)
+        plain.learn(other, chosen.arm, y[chosen.arm], reward)
+    assert state.posterior.dim == 3
+    assert_allclose(state.posterior.noise_scale(), other.posterior.noise_scale(), rtol=1e-9)
+
+
+def test_late_truth_after_rewards_through_estimated_sensors_keeps_what_they_taught() -> None:
+    """The first known context needs all columns: nothing that was learned before is lost."""
+    rng = np.random.default_rng(20)
+    x = rng.standard_normal((25, 2))
+    sensor = kh.Sensor.calibrated(x, x @ rng.standard_normal((2, 4)))
+    learner = kh.SensorLearner(kh.ThompsonSampling(), sensor)
+    state = learner.start(2, 4)
+    for k in range(40):
+        learner.learn(state, k % 2, rng.standard_normal(4), float(rng.standard_normal()))
+    assert state.posterior.dim == 5
+    y = rng.standard_normal(4)
+    place = state.configuration(0, np.ones(4, bool))
+
+    def predicted() -> Floats:
+        rows = state.rows(state.design(place, y)[None], state.arms)
+        return np.concatenate(state.posterior.predict(np.arange(2), rows[None]))
+
+    before = predicted()
+    learner.learn(state, 0, y, 0.0, context=np.zeros(2))  # of which nothing follows for mu
+    assert state.posterior.dim == 7
+    assert state.posterior.count.tolist() == [21, 20]
+    assert_allclose(predicted(), before, rtol=0.2)
+
+
 def test_a_wrong_sensor_is_corrected_by_rewards() -> None:
     """A sensor calibrated from a handful of pairs predicts as well as least squares in the end."""
     rng = np.random.default_rng(17)

@@ -221,3 +221,25 @@ def test_a_sensor_that_is_not_there_is_refused() -> None:
             replications=1,
             progress=False,
         )
+
+
+@pytest.mark.parametrize("pairs", [20, 100])
+def test_a_calibrated_sensor_is_never_worse_than_learning_eta(pairs: int) -> None:
+    """Round by round with the same normals: the mean difference is at most 3 standard errors."""
+    rng = np.random.default_rng(6)
+    sensor = kh.Sensor(sensing=rng.standard_normal((6, 8)), sensing_covariance=0.25)
+    world = kh.LinearWorld(
+        sensors=[sensor], coefficients=rng.standard_normal((4, 8)), reward_scale=0.5
+    )
+    x = rng.standard_normal((pairs, 8))
+    y = x @ sensor.sensing.T + 0.5 * rng.standard_normal((pairs, 6))
+    calibrated = kh.Sensor.calibrated(x, y, centred=True)
+    learners = {
+        "eta": kh.Learner(kh.ThompsonSampling()),
+        "prior": kh.SensorLearner(kh.ThompsonSampling(), calibrated),
+    }
+    runs = kh.simulate(world, learners, horizon=400, replications=12, seed=1, progress=False)
+    last = runs.regret.isel(time=-1)
+    worse = (last.sel(policy="prior") - last.sel(policy="eta")).values
+    assert worse.mean() < 3.0 * worse.std(ddof=1) / np.sqrt(12)
+    assert float(last.sel(policy="prior").mean()) < 1.1 * float(last.sel(policy="eta").mean())

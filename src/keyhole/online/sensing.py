@@ -114,7 +114,7 @@ class SensorBandit(OwnBandit):
 
     @property
     def posterior(self) -> Posterior:
-        """A copy of the posterior: a constant if there is one, mu, and corrections of sensors."""
+        """A copy of the posterior, in columns of its own; `coefficients` has those of x."""
         with self._lock:
             return self._state.posterior.copy()
 

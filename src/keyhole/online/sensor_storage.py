@@ -242,7 +242,10 @@ def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArr
         state.sums[index] = type(state.sums[index])(gram, moment, n, squares)
     sums.end()
     c, prior = learner.n_columns, learner.policy.prior_precision
-    state.posterior = Posterior.of_state(restoring.posterior_state(arrays, k, c, prior))
+    state.units = restoring.like(arrays, "units", (k, c))
+    state.set_bases()
+    found = restoring.posterior_state(arrays, k, state.posterior.dim, prior)
+    state.posterior = Posterior.of_state(found)
     m = len(state.configurations)
     if len(header["configurations"]) != m:
         raise FileError("a saved configuration is there twice")
@@ -250,7 +253,6 @@ def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArr
         raise FileError("the saved counts of configurations do not add up to those of arms")
     state.weights = restoring.like(arrays, "weights", (m, k), nan=True)
     state.numerators = restoring.like(arrays, "numerators", (k,), nan=True)
-    state.units = restoring.like(arrays, "units", (k, c))
     state.refreshed = restoring.like(arrays, "refreshed", (k,))
     counted = np.stack([one.n for one in state.sums]) > 0
     if (np.isnan(state.weights) == counted).any() or (state.weights[counted] <= 0).any():

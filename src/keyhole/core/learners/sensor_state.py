@@ -93,9 +93,6 @@ class SensorState:
         # The number of pairs from which each of those sensors was estimated last.
         self.paired = {j: float(pairs.seen[0]) for j, pairs in self.pairs.items()}
         k, c = arms.n_parameters, learner.n_columns
-        self.posterior = Posterior(
-            n_parameters=k, dim=c, prior_precision=learner.policy.prior_precision
-        )
         self.configurations: list[Configuration] = []
         self.sums: list[Sums] = []
         self._places: dict[tuple[int, bytes], int] = {}
@@ -111,8 +108,13 @@ class SensorState:
         self.reward_variance = 1.0 if learner.reward_scale is None else learner.reward_scale**2
         self._chooser: kernels.Chooser | None = None
         self.configuration(CONTEXT, np.ones(learner.context_dim, dtype=bool))
+        # Orthonormal columns, (k, c, r), that the rows of each parameter are combinations of; None
+        # if these are all columns.
+        self.bases: Floats | None = None
+        self.posterior = self._empty_posterior(c)
         for i in range(k):
             self._set_units(i)
+        self.set_bases()
 
     # -- configurations ---------------------------------------------------------------------------
 
@@ -192,6 +194,48 @@ class SensorState:
         row: Floats = one.columns @ one.base(y)
         return row
 
+    # -- columns ----------------------------------------------------------------------------------
+
+    def _empty_posterior(self, dim: int) -> Posterior:
+        prior = self.learner.policy.prior_precision
+        return Posterior(n_parameters=self.arms.n_parameters, dim=dim, prior_precision=prior)
+
+    def set_bases(self) -> bool:
+        """Choose the columns that are needed; return whether the posterior is a new, empty one.
+
+        Rows of estimated sensors have x_hat and y, which say the same: they span fewer columns
+        than there are. The prior is alike in all directions, so that any orthonormal basis of that
+        span is as good, and directions that no row has would only blur the count of those that
+        were learned. A known sensor, or a context that became known, needs all.
+        """
+        learner = self.learner
+        if len(learner.doubt_columns) < len(self.sensors) or self.sums[0].n.any():
+            self.bases, dim = None, learner.n_columns
+        else:
+            bases = [self._basis(i) for i in range(self.arms.n_parameters)]
+            self.bases, dim = np.stack(bases), bases[0].shape[1]
+        if dim == self.posterior.dim:
+            return False
+        self.posterior = self._empty_posterior(dim)
+        return True
+
+    def _basis(self, i: int) -> Floats:
+        """Return an orthonormal basis of the rows of all sensors, in a parameter's units."""
+        spans = []
+        for j, sensor in enumerate(self.sensors):
+            whole = self._configuration(j, np.ones(sensor.dim, dtype=bool)).columns
+            # Without any constant the first entry of a base row, 1, goes nowhere.
+            has_constant = self.learner.intercept or not sensor.is_centred
+            spans.append(whole if has_constant else whole[:, 1:])
+        spanned = self.units[i][:, None] * np.hstack(spans)
+        basis: Floats = np.linalg.qr(spanned)[0]
+        return basis
+
+    def _in_basis(self, i: int, columns: Floats) -> Floats:
+        """Return columns, (c, ...), in a parameter's units, and in its basis."""
+        scaled: Floats = self.units[i].reshape(-1, *[1] * (columns.ndim - 1)) * columns
+        return scaled if self.bases is None else self.bases[i].T @ scaled
+
     # -- learning ---------------------------------------------------------------------------------
 
     @property
@@ -217,10 +261,13 @@ class SensorState:
         i, one = parameter, self.configurations[place]
         row = one.base(y)
         self.sums[place].add(i, row, reward)
+        if place == 0 and self.bases is not None:  # the first context that became known
+            self.rebuild()
+            return
         if np.isnan(self.weights[place, i]):
             self._set_first_weight(place, i)
         root = float(np.sqrt(self.weights[place, i]))
-        learned = (root * self.units[i] * (one.columns @ row))[None]
+        learned = root * self._in_basis(i, one.columns @ row)[None]
         self.posterior.learn_rows(np.array([i]), learned, np.array([root * reward]))
         if self.n[i] >= GROWTH * self.refreshed[i]:
             self.refresh(i)
@@ -288,6 +335,8 @@ class SensorState:
         self.refreshed[i] = n.sum()
         units = self.units[i].copy()
         self._set_units(i)
+        if self.bases is not None and (changed or not np.array_equal(units, self.units[i])):
+            self.bases[i] = self._basis(i)
         if not n.any():
             return
         variance = self._variance(i)
@@ -319,9 +368,13 @@ class SensorState:
         """Return mean and covariance of a parameter, in the columns' own units."""
         state, units = self.posterior.state, self.units[i]
         lower = np.tril(state.covariance[i])
-        covariance = lower + np.tril(lower, -1).T
+        mean, covariance = state.mean[i], lower + np.tril(lower, -1).T
+        if self.bases is not None:
+            basis, prior = self.bases[i], self.posterior.prior_precision
+            beside = np.eye(len(units)) - basis @ basis.T  # where nothing is ever learned
+            mean, covariance = basis @ mean, basis @ covariance @ basis.T + beside / prior
         scale = float(self.posterior.noise_scale()[i]) ** 2 * np.outer(units, units)
-        return state.mean[i] * units, scale * covariance
+        return mean * units, scale * covariance
 
     def _set_units(self, i: int) -> None:
         """Scale the columns of estimated sensors to the doubt about them.
@@ -358,9 +411,8 @@ class SensorState:
             ]
             gram, moment, n, squares = (np.array(part) for part in zip(*each, strict=True))
             return gram, moment, n, squares
-        units = self.units[i]
         parts = [
-            sums.of([i]).times(units[:, None] * one.columns)
+            sums.of([i]).times(self._in_basis(i, one.columns))
             for sums, one in zip(self.sums, self.configurations, strict=True)
         ]
         gram, moment, n, squares = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -392,10 +444,10 @@ class SensorState:
         weights: Floats,
     ) -> tuple[Floats, float]:
         """Return b and sum w r^2 of a posterior whose mean is that of EM."""
-        units = self.units[i]
-        unseen = self.unseen * np.outer(units, units)
+        columns = self._in_basis(i, np.eye(self.learner.n_columns))
+        unseen = columns @ self.unseen @ columns.T
         # Relative weights are v^2 over a variance, and the prior's precision is one of them.
-        prior = self.posterior.prior_precision / self.numerators[i] * np.eye(len(units))
+        prior = self.posterior.prior_precision / self.numerators[i] * np.eye(len(columns))
         start = np.asarray(np.linalg.solve(precision, weights @ sums[1]), dtype=np.float64)
         mean = em_mean(start, self.reward_variance, unseen, sums, prior)
         b = precision @ mean
@@ -439,8 +491,14 @@ class SensorState:
         """
         if not self.learner.doubt_columns:
             return designs
-        units = self.units[:1] if arms.shared else self.units[arms.parameter_of]
-        rows: Floats = designs * units
+        which = np.zeros(1, np.int64) if arms.shared else arms.parameter_of
+        rows: Floats = designs * self.units[which]
+        if self.bases is None:
+            return rows
+        if arms.shared:
+            rows = rows @ self.bases[0]
+        else:
+            rows = np.einsum("nc,ncr->nr", rows, self.bases[which])
         return rows
 
     @cached_property
@@ -528,6 +586,7 @@ class SensorState:
         """Compute everything from the sums and the pairs, after these have changed."""
         for j in self.pairs:
             self.estimate_sensor(j)
+        self.set_bases()
         # Weights follow from the posterior, which follows from weights: a second time settles it.
         for _ in range(2):
             self.refresh_all()
