@@ -66,7 +66,7 @@ wheel: $(VENV)/built
 # be loaded before Python is. Python's own allocator would hide overruns, and what it never frees is
 # no leak of ours.
 SANITIZE := build/sanitize
-SANITIZED ?= $(addprefix tests/,online/test_bandit.py core/test_choice.py core/test_choosing.py core/test_core.py core/test_deferring.py core/test_drawing.py core/test_exploring.py core/test_features.py core/test_normals.py online/test_once.py core/test_posterior.py core/test_predicting.py core/test_probability.py lab/test_simulate.py core/test_textbook_replay.py)
+SANITIZED ?= $(addprefix tests/,online/test_bandit.py core/test_choice.py core/test_choosing.py core/test_core.py core/test_deferring.py core/test_drawing.py core/test_exploring.py core/test_intercept.py core/test_missing.py core/test_normals.py online/test_feature_files.py online/test_feature_merging.py online/test_once.py online/test_waiting.py core/test_posterior.py core/test_predicting.py core/test_probability.py lab/test_simulate.py core/test_standardizing.py core/test_textbook_replay.py)
 sanitize: $(VENV)/built
 	rm -rf $(SANITIZE)
 	mkdir -p $(SANITIZE)

@@ -3,7 +3,6 @@
 A call is made with fresh objects each time. `watched` is what an error must leave as it was.
 """
 
-import inspect
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -14,7 +13,6 @@ import numpy as np
 
 import keyhole as kh
 from keyhole.files import read_arrays
-from keyhole.theory import bounds
 from tests.bandits import bandit_of
 
 
@@ -279,19 +277,20 @@ def posteriors() -> Entries:
 
 
 def theories() -> Entries:
-    """`theory`: constants, promises, and every bound."""
-    usual = {"horizon": 1000.0, "t": 1000.0, "n": 100.0, "n_arms": 3, "dim": 2, "trials": 100}
+    """`theory`: constants, and every bound."""
+    names = ("delta", "p_min", "kappa", "margin", "lambda_m", "c_eta", "c_y", "r", "v", "longest")
+    numbers: dict[str, Any] = {"n_arms": 3, "dim": 2, **dict.fromkeys(names, 0.5)}
+    usual = {"c": kh.theory.Constants(**numbers), "horizon": 1000.0, "t": 1000.0, "n": 100.0}
     found: Entries = {
         "theory.instance": lambda: Call(
             kh.theory.instance, {"world": WORLD, "trials": 2000, "seed": 1}
         ),
+        "theory.Constants": lambda: Call(kh.theory.Constants, numbers),
     }
-    for name, function in vars(bounds).items():
-        if inspect.isfunction(function):
-            names = inspect.signature(function).parameters
-            found[f"bounds.{name}"] = lambda function=function, names=names: Call(  # type: ignore[misc]
-                function, {each: usual.get(each, 0.5) for each in names}
-            )
+    for name, one in kh.theory.STATEMENTS.items():
+        found[f"bounds.{name}"] = lambda one=one: Call(  # type: ignore[misc]
+            one.bound, {each: usual.get(each, 0.5) for each in ("c", *one.takes)}
+        )
     return found
 
 

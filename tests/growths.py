@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 import keyhole as kh
+from keyhole.lab.evidence import expected_worst
 from keyhole.lab.studies import STUDIES, Cell, Settings
-from keyhole.lab.studies.evidence import expected_worst
 from keyhole.lab.studies.running import tabled
 
 Growth = Callable[[np.ndarray], np.ndarray]

@@ -37,12 +37,13 @@ def test_the_radius_is_within_that_of_the_lemma() -> None:
     """lem:subg with L, any bound on what is seen, is never tighter."""
     rng = np.random.default_rng(1)
     policy = kh.OFUL(r=1.3, c_eta=0.7, delta=0.2)
+    c = kh.theory.Constants(n_arms=1, dim=4, r=1.3, c_eta=0.7, longest=2.5, delta=0.2)
     posterior = kh.Posterior(n_parameters=1, dim=4)
     for n in range(1, 200):
         y = rng.standard_normal(4)
         y *= 2.5 / max(float(np.linalg.norm(y)), 2.5)
         posterior.learn(0, y, 1.0)
-        printed = bounds.confidence_radius(n, dim=4, r=1.3, c_eta=0.7, length=2.5, delta=0.2)
+        printed = bounds.confidence_radius(c, horizon=200, n=n)
         assert posterior.explorations(policy.rule)[0][0] <= printed
 
 

@@ -342,3 +342,15 @@ def test_classes_without_a_source_are_told_apart_by_their_code() -> None:
         exec(f"class Typed:\n    def choose(self, *_):\n        return {body}\n", scope)
         made.append(identity(scope["Typed"]())["code"])
     assert made[0] == made[2] != made[1]
+
+
+def test_a_sure_choice_has_a_probability_of_at_most_one() -> None:
+    """Rounding took one of these 600 choices to 1 + 2e-16, which `simulate` refuses."""
+    world = kh.LinearWorld.random(n_arms=3, context_dim=4, dim=4, seed=1)
+    learner = kh.Learner(kh.ThompsonSampling(v=1.0, sharing="shared"))
+    state, rounds, rng = learner.start(3, 4), world.sample(600, 3), np.random.default_rng(3)
+    for y, rewards in zip(rounds.observations, rounds.rewards, strict=True):
+        chosen = learner.choose(state, y, kh.Draws(rng.standard_normal(3), rng.random(2)))
+        assert chosen.probability is not None
+        assert chosen.probability <= 1.0
+        learner.learn(state, chosen.arm, y[chosen.arm], float(rewards[chosen.arm]))

@@ -70,7 +70,7 @@ CORE = [
     "tests/core/test_exploring.py::test_it_explores_when_an_arm_starves",
     "tests/core/test_exploring.py::test_the_radius_by_hand",
     "tests/core/test_exploring.py::test_the_test_is_that_of_the_smallest_eigenvalue",
-    "tests/core/test_features.py::test_metres_and_millimetres_decide_alike",
+    "tests/core/test_standardizing.py::test_metres_and_millimetres_decide_alike",
     "tests/core/test_normals.py::test_streams_differ_and_are_repeated",
     "tests/core/test_posterior.py::test_a_batch_goes_to_the_right_parameters",
     "tests/core/test_posterior.py::test_a_scheduled_refresh_comes_after_so_many_steps",

@@ -8,7 +8,9 @@ import pytest
 import xarray as xr
 
 import keyhole as kh
-from keyhole.lab.audit import Finding, Scope, audit, claims, findings, tracing
+from keyhole.lab import evidence
+from keyhole.lab.audit import Finding, Scope, audit, claims, tracing
+from keyhole.theory import Statement, bounds
 from tests.worlds import linear
 
 WORLD = kh.LinearWorld.random(n_arms=3, context_dim=4, dim=4, seed=1)
@@ -85,7 +87,7 @@ def test_a_bound_below_what_happens_is_found_out(monkeypatch: pytest.MonkeyPatch
     scope = Scope(world=WORLD, **SMALL)
     for claim in (claims.suboptimal, claims.estimation, claims.regret):
         assert claim(scope).holds is not False
-    monkeypatch.setattr(kh.theory.Promises, "bound", lambda *_, **__: 1e-9)
+    monkeypatch.setattr(Statement, "at", lambda *_, **__: 1e-9)
     for claim in (claims.suboptimal, claims.estimation, claims.regret):
         assert claim(scope).holds is False
 
@@ -154,11 +156,11 @@ def test_too_early_or_too_noisy_is_neither_yes_nor_no() -> None:
         assert found.holds is None
         assert found.verdict == "cannot tell"
         assert found.as_expected
-    assert findings.Slope(-0.5, 0.2).at_most(-0.4) is None
-    assert findings.Slope(-0.3, 0.05).at_most(-0.4) is None
-    assert findings.Slope(-0.2, 0.05).at_most(-0.4) is False
-    assert findings.Slope(-0.5, 0.05).at_most(-0.4) is True
-    assert findings.Slope(-1.5, 0.2).at_most(-0.4) is True  # known badly, but clearly below
+    assert evidence.Slope(-0.5, 0.2).at_most(-0.4) is None
+    assert evidence.Slope(-0.3, 0.05).at_most(-0.4) is None
+    assert evidence.Slope(-0.2, 0.05).at_most(-0.4) is False
+    assert evidence.Slope(-0.5, 0.05).at_most(-0.4) is True
+    assert evidence.Slope(-1.5, 0.2).at_most(-0.4) is True  # known badly, but clearly below
     control = Finding("control", "lem:none", "", None, "", expected=False)
     assert not control.as_expected
 
@@ -199,21 +201,24 @@ def test_the_trace_sees_what_a_posterior_says() -> None:
     streams = kh.Streams(np.random.SeedSequence(5, spawn_key=(0,)))
     rounds = world.sample(10, streams)
     normals = streams["audit"].standard_normal((10, 3))
+    known = kh.theory.Constants(
+        n_arms=1, dim=3, r=world.noise_scale, c_eta=float(np.linalg.norm(world.eta)),
+        longest=promises.length, delta=0.1,
+    )  # fmt: skip
+    v = promises.constants.v
+    samples = bounds.sampling_error(promises.constants, horizon=10, n=np.arange(11))
     posterior = kh.Posterior(n_parameters=1, dim=3)
     reach, sampled, late = 0.0, 0.0, 0
     for n in range(1, 11):
         y = rounds.observations[n - 1, 0]
         posterior.learn(0, y, float(rounds.rewards[n - 1, 0]))
         miss = posterior.mean[0] - world.eta[0]
-        radius = kh.theory.bounds.confidence_radius(
-            n, dim=3, r=world.noise_scale, c_eta=float(np.linalg.norm(world.eta)),
-            length=promises.length, delta=0.1,
-        )  # fmt: skip
+        radius = bounds.confidence_radius(known, horizon=10, n=n)
         covariance = np.linalg.inv(posterior.precision[0])
         reach = max(reach, float(np.sqrt(miss @ posterior.precision[0] @ miss) / radius))
         root = np.linalg.cholesky(covariance)
-        drawn = float(np.linalg.norm(miss + promises.v * root @ normals[n - 1]))
-        sampled = max(sampled, drawn / float(promises.bound("sampling_error", n=n)))
+        drawn = float(np.linalg.norm(miss + v * root @ normals[n - 1]))
+        sampled = max(sampled, drawn / float(samples[n]))
         if np.linalg.eigvalsh(covariance).max() > 2.0 / n:
             late = n
     assert seen.reach[0, 0] == pytest.approx(reach)
@@ -230,17 +235,17 @@ def test_exponents(power: float) -> None:
     curves = xr.DataArray(
         np.outer(factors, time**power), dims=("replication", "time"), coords={"time": time}
     )
-    slope = findings.exponent(curves)
+    slope = evidence.exponent(curves)
     assert slope.value == pytest.approx(power, abs=1e-6)
     assert slope.error < 2e-6  # a common factor does not change a slope
 
 
 def test_shares_are_judged_by_the_claimed_probability() -> None:
-    assert findings.share(np.array([True] * 9 + [False])).at_least(0.9)
-    assert findings.share(np.array([True] * 40)).at_least(0.9)
+    assert evidence.share(np.array([True] * 9 + [False])).at_least(0.9)
+    assert evidence.share(np.array([True] * 40)).at_least(0.9)
     # Wilson's interval: 40 of 40 leave 3.84 / 43.84 = 9% open.
-    assert str(findings.share(np.array([True] * 40))) == "40 of 40 (91% to 100%)"
-    assert not findings.share(np.array([True] * 20 + [False] * 20)).at_least(0.9)
+    assert str(evidence.share(np.array([True] * 40))) == "40 of 40 (91% to 100%)"
+    assert not evidence.share(np.array([True] * 20 + [False] * 20)).at_least(0.9)
 
 
 def test_shares_by_exact_tests() -> None:
@@ -249,8 +254,8 @@ def test_shares_by_exact_tests() -> None:
     At 20%, which is to be excluded: P(at most 2) is 0.8%, P(at most 3) 2.8%.
     """
 
-    def missed(n: int, of: int = 40) -> findings.Share:
-        return findings.Share(1 - n / of, of)
+    def missed(n: int, of: int = 40) -> evidence.Share:
+        return evidence.Share(1 - n / of, of)
 
     assert [n for n in range(41) if not missed(n).at_least(0.9)] == list(range(10, 41))
     assert [n for n in range(41) if missed(n).supports(0.9)] == [0, 1, 2]

@@ -147,7 +147,7 @@ def test_a_replication_of_wrong_content(tmp_path: Path, changes: dict[str, Any])
 def test_a_full_disk_costs_a_study_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged file makes a study simulate a cell anew; one that cannot be written does not."""
     cell = studies.STUDIES["fig1"].cells(studies.Settings(quick=True))[0]
-    kept = tmp_path / "cells" / running.cell_key(cell)
+    kept = running.cell_folder(cell, tmp_path)
     kept.mkdir(parents=True)
     (kept / "finished").touch()
 

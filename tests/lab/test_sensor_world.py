@@ -169,7 +169,7 @@ def test_a_simulation_hands_out_the_sensor() -> None:
 
 def test_the_worlds_own_sensors_are_an_oracle() -> None:
     world, policy = a_world(), kh.ThompsonSampling(v="oracle")
-    learners = {
+    learners: dict[str, Any] = {
         "oracle": kh.SensorLearner(policy, "oracle"),
         "given": kh.SensorLearner(policy, sensors()),
     }
@@ -234,7 +234,7 @@ def test_a_calibrated_sensor_is_never_worse_than_learning_eta(pairs: int) -> Non
     x = rng.standard_normal((pairs, 8))
     y = x @ sensor.sensing.T + 0.5 * rng.standard_normal((pairs, 6))
     calibrated = kh.Sensor.calibrated(x, y, centred=True)
-    learners = {
+    learners: dict[str, Any] = {
         "eta": kh.Learner(kh.ThompsonSampling()),
         "prior": kh.SensorLearner(kh.ThompsonSampling(), calibrated),
     }

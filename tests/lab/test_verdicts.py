@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from keyhole.lab.studies import STUDIES, Outcome, evidence
+from keyhole.lab import evidence
+from keyhole.lab.evidence import WORST_OF, Estimate
+from keyhole.lab.studies import STUDIES, Outcome
 from keyhole.lab.studies.arms import GREEDY
-from keyhole.lab.studies.evidence import WORST_OF, Estimate
 from keyhole.lab.studies.study import THOMPSON
 from tests.growths import Growth, real, with_mean, with_worst
 

@@ -88,7 +88,7 @@ def reproduce(
     A data file with wrong content is an error if studies are named; otherwise its studies are left
     out.
     """
-    from keyhole.lab.studies import STUDIES, Settings, run, write_report
+    from keyhole.lab.studies import STUDIES, Settings, outdated, run, write_report
 
     start = time.perf_counter()
     settings = Settings(
@@ -104,6 +104,9 @@ def reproduce(
                 progress.task_ids[0],
                 description=f"{job.study.name} ({place} of {len(jobs)})",
             )
+            reason = outdated(job, out_dir)
+            if reason is not None:
+                err().print(f"[yellow]again[/] {escape(reason)}", soft_wrap=True)
             try:
                 made = run(job, out_dir, executor=executor, workers=workers, progress=advance)
             except KeyboardInterrupt:

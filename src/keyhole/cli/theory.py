@@ -82,8 +82,8 @@ def theory(
             "--error cannot be used with this world: contexts and sensing noise are not both "
             "normal, so that estimates do not converge to eta"
         )
-    constants = instance(world)
-    promises = Promises(constants, horizon=horizon, delta=delta, v=v)
+    found = instance(world)
+    promises = Promises(found, horizon=horizon, delta=delta, v=v)
     bounds = {name: _entry(one) for name, one in promises.named.items()}
     of_arms = [
         {name: _entry(one) for name, one in promises.of_arm(i).items()} for i in range(world.n_arms)
@@ -92,9 +92,9 @@ def theory(
     given: dict[str, Any] = {
         "horizon": horizon,
         "delta": delta,
-        "v": promises.v,
-        "unmet": list(constants.unmet),
-        "constants": {name: vars(one) for name, one in constants.named.items()},
+        "v": promises.constants.v,
+        "unmet": list(found.unmet),
+        "constants": {name: vars(one) for name, one in found.named.items()},
         "bounds": bounds,
         "arms": of_arms,
         "gaps": {name: text for name, text in GAPS.items() if name in met},
@@ -127,10 +127,11 @@ def _plan(
     from keyhole.lab.simulation import simulate
     from keyhole.lab.summary import times_root
 
+    v = float(promises.constants.v)
     runs = simulate(
         world,
         # Without a finite R there is no bound, but a policy may still use the true scale.
-        ThompsonSampling(v=promises.v if math.isfinite(promises.v) else "oracle"),
+        ThompsonSampling(v=v if math.isfinite(v) else "oracle"),
         horizon=ROUNDS,
         replications=REPLICATIONS,
         seed=seed,

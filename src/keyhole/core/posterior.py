@@ -415,6 +415,31 @@ class Posterior:
         pairs = zip(self.state, fresh.state, strict=True)
         self._core = _core_of(State(*(np.concatenate(pair) for pair in pairs)))
 
+    def spread(self, dim: int, places: Ints) -> None:
+        """Add coordinates at which all observations so far were 0.
+
+        Parameters
+        ----------
+        dim : int
+            The new number of coordinates.
+        places : ndarray of int of shape (old dim,)
+            The new place of each old coordinate.
+        """
+        wider = Posterior(
+            n_parameters=self.n_parameters, dim=dim, prior_precision=self.prior_precision
+        )
+        full = np.zeros((self.n_parameters, dim, dim))
+        full[:] = self.prior_precision * np.eye(dim)
+        full[:, places[:, None], places] = self.precision
+        wider.state.precision[:] = np.triu(full)
+        wider.state.moment[:, places] = self.state.moment
+        wider.state.n[:], wider.state.squares[:] = self.state.n, self.state.squares
+        residual = self.state.residual.copy()
+        wider._recompute()
+        # The same by definition; summed up again, it would lose digits.
+        wider.state.residual[:] = residual
+        self._core = wider._core
+
     def keep(self, parameters: Sequence[int]) -> None:
         """Keep only these parameters, in this order."""
         kept = self._indices(parameters)

@@ -119,3 +119,6 @@ def _check(name: str, curves: object, dim: str) -> None:
         raise InvalidValue(f"{name} must not be empty, got shape {curves.shape}")
     if dim == "time" and ("time" not in curves.coords or curves.time.dtype.kind not in "iuf"):
         raise InvalidValue(f"{name} must have rounds as its coordinate 'time'")
+
+
+__all__ = ["over_log_squared", "rate_between", "summarize", "times_root"]

@@ -1,17 +1,20 @@
 """The theory as a tool: the constants of an instance, and what each lemma promises of it."""
 
 from keyhole.theory import bounds
-from keyhole.theory.constants import Constant, Instance, instance, unmet
+from keyhole.theory.constants import Constants
+from keyhole.theory.instances import Instance, instance, unmet
 from keyhole.theory.promises import Promise, Promises
+from keyhole.theory.quantities import Quantity
 from keyhole.theory.statements import GAPS, STATEMENTS, Statement, Status, status_of
 
 __all__ = [
     "GAPS",
     "STATEMENTS",
-    "Constant",
+    "Constants",
     "Instance",
     "Promise",
     "Promises",
+    "Quantity",
     "Statement",
     "Status",
     "bounds",

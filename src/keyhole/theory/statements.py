@@ -1,15 +1,19 @@
-"""Where each bound comes from, from when on it is claimed, and whether it is proved.
+"""What each bound states, from when on it is claimed, and whether it is proved.
 
-Small on purpose: a table of what is known of the proofs today. The gaps were found by reading the
-proofs; those that are called false have a counterexample in the tests.
+The decorator `bound` fills `STATEMENTS`. The gaps were found by reading the proofs; those that are
+called false have a counterexample in the tests.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
+
+from numpy.typing import ArrayLike
 
 from keyhole.errors import InvalidValue, shown
+from keyhole.theory.constants import Constants
+from keyhole.theory.ranges import Floats
 
 Word: TypeAlias = Literal["proved", "corrected", "open"]
 
@@ -35,15 +39,40 @@ GAPS = {
 }
 
 
+class Formula(Protocol):
+    """A bound: a function of constants and of the point at which it is taken."""
+
+    def __call__(self, c: Constants, **at: ArrayLike) -> Floats: ...  # noqa: D102
+
+
 @dataclass(frozen=True)
 class Statement:
-    """A bound of the paper: its label, its meaning and what it rests on.
+    """A bound of the paper, and what is known of its proof.
 
-    starts names the bound that says from when on it is claimed ("" for always), and of_arm whether
-    it is about one arm. rests_on names bounds, gaps are keys of `GAPS`, and corrected says how the
-    formula differs from the printed one.
+    Parameters
+    ----------
+    bound : callable
+        The function in `keyhole.theory.bounds`.
+    takes : tuple of str
+        Its arguments besides the constants.
+    label : str
+        Its label in the paper.
+    meaning : str
+        What it bounds.
+    starts : str, default ""
+        The bound from whose value on it is claimed; "" if always.
+    rests_on : tuple of str, default ()
+        The bounds that its proof uses.
+    gaps : tuple of str, default ()
+        The gaps of its own proof, as keys of `GAPS`.
+    corrected : str, default ""
+        The difference from the printed formula.
+    of_arm : bool, default False
+        Whether it is about one arm.
     """
 
+    bound: Formula
+    takes: tuple[str, ...]
     label: str
     meaning: str
     starts: str = ""
@@ -52,166 +81,40 @@ class Statement:
     corrected: str = ""
     of_arm: bool = False
 
+    def at(self, c: Constants, **point: ArrayLike) -> float:
+        """Return the bound at a point, of which it takes the arguments that it depends on.
+
+        Parameters
+        ----------
+        c : Constants
+            The constants.
+        **point : array_like
+            Numbers by the names of `takes`, and others.
+        """
+        return float(self.bound(c, **{name: point[name] for name in self.takes}))
+
+
+# Every bound by name, in the order of the appendices.
+STATEMENTS: dict[str, Statement] = {}
+
 
 @dataclass(frozen=True)
 class Status:
-    """Whether a bound is proved, corrected (proved once a slip is mended) or open, and why."""
+    """Whether a bound is proved, corrected (proved once a slip is mended) or open, and why.
+
+    Parameters
+    ----------
+    word : {"proved", "corrected", "open"}
+        The status.
+    gaps : tuple of str
+        The gaps in all steps of the proof, as keys of `GAPS`.
+    corrections : tuple of str
+        The corrections in all steps.
+    """
 
     word: Word
     gaps: tuple[str, ...]
     corrections: tuple[str, ...]
-
-
-STATEMENTS = {
-    "truncation": Statement("lem:tr", "no entry of any observation is larger"),
-    "length": Statement("eq:ybnd", "no observation is longer", rests_on=("truncation",)),
-    "confidence_radius": Statement(
-        "lem:subg",
-        "radius of an arm's ellipsoid after as many pulls as rounds, if no observation is longer "
-        "than L",
-        rests_on=("length",),
-        corrected="mean - eta = B^-1 (S - eta), which gives + c_eta; R^2 on the right of |S|^2; "
-        "log(1 / delta) twice where d_y = 1",
-    ),
-    "nu_1": Statement(
-        "lem:eig",
-        "pulls from which B's eigenvalues are said to grow",
-        rests_on=("length",),
-        gaps=("selection", "direction", "truncation"),
-    ),
-    "nu_2": Statement(
-        "lem:term1", "pulls from which an arm is said not to be mistaken", rests_on=("nu_1",)
-    ),
-    "ell": Statement(
-        "lem:ni",
-        "pulls that other arms may take from a clearly best one",
-        rests_on=("term_1", "term_2", "term_3"),
-    ),
-    "h": Statement(
-        "eq:h",
-        "estimation error times the root of the pulls",
-        starts="nu_1",
-        rests_on=("confidence_radius", "nu_1"),
-        gaps=("delta",),
-    ),
-    "missed_odds": Statement(
-        "eq:phiinv2",
-        "odds against a clearly best arm's sample, on average",
-        rests_on=("length",),
-        gaps=("adaptivity", "odds", "tail"),
-    ),
-    "term_1": Statement(
-        "lem:term1",
-        "pulls of j from a clearly best i, both well known",
-        starts="term_1",
-        rests_on=("nu_2", "missed_odds"),
-        gaps=("conditioning",),
-        corrected="P(A^eta) >= 1 - exp(...), where <= is printed",
-    ),
-    "term_2": Statement(
-        "lem:term2",
-        "pulls of j since its sample is far off",
-        starts="term_2",
-        rests_on=("nu_2",),
-        gaps=("adaptivity", "conditioning"),
-        corrected="E^2 with a quarter of the gap, as the proof uses it",
-    ),
-    "term_3": Statement(
-        "lem:term3",
-        "pulls of j since its estimate is far off",
-        starts="term_3",
-        rests_on=("nu_2",),
-        gaps=("adaptivity", "conditioning"),
-        corrected="E^2 with a quarter of the gap; the sum is split by n_j, where n_i is printed",
-    ),
-    "g_1": Statement(
-        "eq:g1",
-        "a sample's error times the root of the rounds",
-        starts="tau",
-        rests_on=("sampling_error", "tau"),
-    ),
-    "c_m": Statement("eq:cm", "the constant of a suboptimal pull", starts="nu_1", rests_on=("h",)),
-    "suboptimal_probability": Statement(
-        "thm:reg2",
-        "probability of a suboptimal pull in the last round",
-        starts="tau",
-        rests_on=("c_m", "tau"),
-        gaps=("impossible-arms",),
-    ),
-    "theorem_2": Statement(
-        "thm:reg2",
-        "regret of Algorithm 1",
-        starts="tau",
-        rests_on=("g_1", "suboptimal_probability"),
-        gaps=("delta",),
-        corrected="4 c_M, from the step before, where 16 c_M is printed",
-    ),
-    "bounded_corollary": Statement(
-        "thm:reg2",
-        "regret of Algorithm 1 where no observation is ever longer than a number",
-        starts="tau",
-        rests_on=("theorem_2",),
-    ),
-    "g": Statement(
-        "thm:reg1",
-        "errors of two samples times the root of the rounds, shared parameter",
-        starts="nu_1",
-        rests_on=("sampling_error",),
-        corrected="with the root of 2 / lambda_m that lem:eta1 brings, and without an undefined "
-        "lambda",
-    ),
-    "shared_suboptimal_probability": Statement(
-        "eq:probijsum",
-        "probability of a suboptimal pull, shared parameter",
-        starts="nu_1",
-        rests_on=("c_m",),
-        corrected="without the L of eq:probij",
-    ),
-    "shared_theorem": Statement(
-        "thm:reg1",
-        "regret of Algorithm 2, if all arms share a parameter",
-        starts="nu_1",
-        rests_on=("g", "shared_suboptimal_probability"),
-        gaps=("filtration", "delta"),
-    ),
-    "tau": Statement(
-        "lem:ni",
-        "the round from which the arm is said to be pulled often enough",
-        rests_on=("nu_1", "ell"),
-        gaps=("delta",),
-        corrected="128 / p_i^2, as proved, where 32 / p_i^2 is stated",
-        of_arm=True,
-    ),
-    "expected_pulls": Statement(
-        "lem:piineq",
-        "pulls that are expected at least",
-        starts="ell",
-        rests_on=("ell",),
-        of_arm=True,
-    ),
-    "covariance_bound": Statement(
-        "lem:eig", "largest eigenvalue of B^-1", starts="nu_1", rests_on=("nu_1",), of_arm=True
-    ),
-    "estimation_error": Statement(
-        "lem:eta0", "|mean - eta|", starts="nu_1", rests_on=("h",), of_arm=True
-    ),
-    "theorem_1": Statement(
-        "thm:eta2",
-        "|mean - eta|, by rounds",
-        starts="tau",
-        rests_on=("h", "tau"),
-        corrected="R multiplies the root and not c_eta, as in lem:eta0",
-        of_arm=True,
-    ),
-    "sampling_error": Statement(
-        "lem:eta1",
-        "|sample - eta|",
-        starts="nu_1",
-        rests_on=("h",),
-        corrected="the largest eigenvalue of B^-1 is 2 / (lambda_m n), without a root",
-        of_arm=True,
-    ),
-}
 
 
 def status_of(name: str, *, shared_context: bool = False) -> Status:

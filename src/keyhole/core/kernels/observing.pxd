@@ -5,7 +5,8 @@ cdef void sample(double[:, ::1] values, long long[::1] seen, long long[::1] stri
 
 
 cdef class RowObserver:
-    cdef readonly Py_ssize_t dim, n_columns
+    cdef readonly Py_ssize_t dim, n_columns, n_crosses
+    cdef long long[:, ::1] crosses
     cdef readonly bint intercept, watches, samples, scales
     cdef readonly int fill
     cdef readonly double seen

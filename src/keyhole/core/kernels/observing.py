@@ -105,6 +105,8 @@ class RowObserver:
         as they are.
     sampled : tuple of arrays or None
         Values, counts and strides of a sample, to which rows are added.
+    crosses : array of int of shape (m, 2)
+        Pairs of features whose product, in their units, is one more column each.
     """
 
     def __init__(
@@ -116,8 +118,13 @@ class RowObserver:
         snapshot: Any,
         scale: Any,
         sampled: Any,
+        crosses: Ints,
     ) -> None:
-        self.dim, self.intercept, self.n_columns = dim, intercept, dim + intercept
+        if crosses.size and not (crosses.min() >= 0 and crosses.max() < dim):
+            raise IndexError(f"crosses are of features from 0 to {dim - 1}")
+        self.dim, self.intercept = dim, intercept
+        self.crosses, self.n_crosses = crosses, len(crosses)
+        self.n_columns = dim + intercept + self.n_crosses
         self.fill, self.watches, self.seen = fill, moments is not None, 0.0
         self.samples, self.scales = sampled is not None, scale is not None
         if moments is not None:
@@ -226,6 +233,11 @@ class RowObserver:
                     value = self.high[j] if value > self.high[j] else value
                     value = (value - self.origin[j]) * self.inverse[j]
                 out[start + t, shift + j] = 0.0 if isnan(value) else value
+            for j in range(self.n_crosses):
+                out[start + t, shift + self.dim + j] = (
+                    out[start + t, shift + self.crosses[j, 0]]
+                    * out[start + t, shift + self.crosses[j, 1]]
+                )
 
     @cython.cfunc
     @cython.nogil

@@ -49,7 +49,7 @@ class Arms:
         return name in self.parameters
 
     def parameter(self, name: Arm) -> int:
-        """The parameter that the arm of this name answers to."""
+        """Return the parameter of the arm of this name."""
         try:
             return self.parameters[name]
         except (KeyError, TypeError):
@@ -59,14 +59,14 @@ class Arms:
             raise UnknownArm(f"there is no arm {shown(name)}; the arms are {known}") from None
 
     def among(self, names: Iterable[object]) -> Arms:
-        """Some of these arms, in the order given, with the parameters they have here."""
+        """Return some of these arms, in the order given, with their parameters."""
         wanted = Arms(names, shared=self.shared).names
         return Arms(
             wanted, shared=self.shared, parameter_of=[self.parameter(name) for name in wanted]
         )
 
     def plus(self, names: Iterable[object]) -> Arms:
-        """These arms and then others."""
+        """Return these arms and then others."""
         more = Arms(names, shared=self.shared).names
         if taken := [name for name in more if name in self]:
             raise InvalidValue(f"arm {taken[0]!r} is there already")
@@ -74,7 +74,7 @@ class Arms:
 
 
 def arm_name(name: object) -> Arm:
-    """A name that survives a file or JSON unchanged: a string or a whole number."""
+    """Return a name that a file or JSON leaves unchanged: a string or a whole number."""
     if isinstance(name, str):
         return str(name)
     is_number = isinstance(name, int | np.integer) and not isinstance(name, bool | np.timedelta64)

@@ -160,8 +160,8 @@ class Learner:
         place, _, location, scale = chooser.choose_rounds(
             design[None], np.array(draws.normals)[None], np.array(draws.uniforms)[None]
         )
-        # The integral is exact to rounding, which may end a little above 1.
-        best = min(float(kernels.chance_rows(location, scale, place)[0]), 1.0)
+        # Rounding takes a sure choice past 1.
+        best = float(kernels.chance_rows(location, scale, place).clip(0.0, 1.0)[0])
         state.see(rows)
         row = int(place[0]) if len(rows) > 1 else 0
         state.last = rows[row], filled[row]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keyhole.core import kernels
-from keyhole.core.kernels import Floats
+from keyhole.core.kernels import Floats, Ints
 from keyhole.errors import InvalidValue
 
 
@@ -94,6 +94,27 @@ class Moments(NamedTuple):
             + shift * shift.T * self.pairs
         )
         return Moments(self.pairs, self.total + shift * self.pairs, product, origin)
+
+    def spread(self, places: Ints, siblings: Ints) -> Moments:
+        """Return the sums of the same rows with more entries, which were 0 in all of them.
+
+        Parameters
+        ----------
+        places : ndarray of int of shape (d,)
+            The new place of each entry.
+        siblings : ndarray of int of shape (new d,)
+            For each new place, an old entry that was seen in the same rows; -1 if no row had it.
+        """
+        dim = len(siblings)
+        wider = Moments.empty(dim)
+        known = np.flatnonzero(siblings >= 0)
+        old = siblings[known]
+        wider.pairs[np.ix_(known, known)] = self.pairs[np.ix_(old, old)]
+        # The sum of an old entry over the rows that have a new one; that of a new one is 0.
+        wider.total[np.ix_(places, known)] = self.total[:, old]
+        wider.product[np.ix_(places, places)] = self.product
+        wider.origin[places] = self.origin
+        return wider
 
     def copy(self) -> Moments:
         """Return an independent copy."""

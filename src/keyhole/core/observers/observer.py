@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from keyhole import checks
 from keyhole.core import kernels
 from keyhole.core.kernels import Floats
+from keyhole.core.observers.layout import Layout
 from keyhole.core.observers.moments import Moments
 from keyhole.core.observers.units import MIN_SEEN, Sample, Scale, Units
 from keyhole.errors import InvalidValue, shown
@@ -68,6 +69,8 @@ class Observer:
     clip : float or None, default 10.0
         With `standardize`, move features, and the first 32 rewards, that are more than this many
         units from their middle to that limit.
+    layout : Layout, optional
+        What the columns are; by default numbers without names.
     """
 
     def __init__(
@@ -78,8 +81,10 @@ class Observer:
         standardize: bool = False,
         missing: Fill | None = None,
         clip: float | None = CLIP,
+        layout: Layout | None = None,
     ) -> None:
         self.dim = dim
+        self.layout = Layout.plain(dim) if layout is None else layout
         self.intercept = checks.flag("intercept", intercept)
         self.standardize = checks.flag("standardize", standardize)
         if missing is not None and not (isinstance(missing, str) and missing in get_args(Fill)):
@@ -90,12 +95,15 @@ class Observer:
         if not self.standardize and self.clip not in (CLIP, None):
             raise InvalidValue("clip is in units of features, which need standardize=True")
         # True if observations are taken as they are.
-        self.is_plain = not (self.intercept or self.standardize or self.missing)
+        options = self.intercept or self.standardize or self.missing
+        self.is_plain = self.layout.is_plain and not options
         self.moments = Moments.empty(dim if self.watches else 0)
         # The moments that predictions follow from: those of up to a sixteenth fewer rows.
         self.snapshot = Moments.empty(dim if missing == "predict" else 0)
         self.sample = Sample.empty(dim if self.standardize else 0)
         self.units: Units | None = None
+        if self.standardize and self.layout.is_indicator.all():
+            self.units = self._indicators(Units.unknown(dim))
         self._scale_of: tuple[Units, Scale] | None = None
         self._rows: kernels.RowObserver | None = None
         self._rows_of: tuple[object, ...] = ()
@@ -128,7 +136,12 @@ class Observer:
     @property
     def n_columns(self) -> int:
         """Number of columns of a design."""
-        return self.dim + self.intercept
+        return self.dim + self.intercept + len(self.layout.crosses)
+
+    def _indicators(self, units: Units) -> Units:
+        """Return units in which indicators are counted as they are."""
+        ones = Units(np.zeros(self.dim), np.ones(self.dim))
+        return units.replaced(ones, self.layout.is_indicator)
 
     @property
     def is_ready(self) -> bool:
@@ -169,6 +182,7 @@ class Observer:
                     self.snapshot if self.missing == "predict" else None,
                     None if self.units is None else self._scale()[:4],
                     self.sample if self.standardize else None,
+                    self.layout.crosses,
                 ),
                 made_of,
             )
@@ -245,9 +259,9 @@ class Observer:
         if self.units is not None and self._scale().is_complete:
             return
         units = self.units or Units.unknown(self.dim)
-        due = units.due(self.moments.seen)
+        due = units.due(np.where(self.layout.is_indicator, 0.0, self.moments.seen))
         if due.any():
-            self.units = units.replaced(self.sample.units(due), due)
+            self.units = self._indicators(units.replaced(self.sample.units(due), due))
 
     @property
     def everyday(self) -> kernels.Everyday:
@@ -282,7 +296,7 @@ class Observer:
         """Return units from the latest sample; units that are not far from the old ones stay."""
         if self.units is None:
             return None
-        latest = self.sample.units(self.units.known)
+        latest = self.sample.units(self.units.known & ~self.layout.is_indicator)
         return self.units.replaced(latest, self.units.differ(latest))
 
     def design(self, rows: Floats) -> Floats:
@@ -345,11 +359,22 @@ class Observer:
             return np.eye(self.n_columns)
         both = own.known & theirs.known
         change = np.divide(theirs.scale, own.scale, out=np.zeros(self.dim), where=both)
-        if not self.intercept:
-            return np.diag(change)
-        result = np.diag(np.concatenate([[1.0], change]))
-        moved = theirs.middle - own.middle
-        result[1:, 0] = np.divide(moved, own.scale, out=np.zeros(self.dim), where=both)
+        moved = np.zeros(self.dim)
+        if self.intercept:
+            np.divide(theirs.middle - own.middle, own.scale, out=moved, where=both)
+        # Each feature becomes change * feature + moved, and a product the product of two such.
+        first, crossed = int(self.intercept), self.intercept + self.dim
+        result = np.zeros((self.n_columns, self.n_columns))
+        features = np.arange(first, crossed)
+        result[features, features] = change
+        if self.intercept:
+            result[0, 0], result[features, 0] = 1.0, moved
+        for row, (p, q) in enumerate(self.layout.crosses.tolist(), start=crossed):
+            result[row, row] = change[p] * change[q]
+            result[row, first + p] += change[p] * moved[q]
+            result[row, first + q] += moved[p] * change[q]
+            if self.intercept:
+                result[row, 0] += moved[p] * moved[q]
         return result
 
     def take_units_of(self, other: Observer) -> None:
@@ -393,28 +418,71 @@ class Observer:
         return twin
 
     def steps(self) -> Floats:
-        """Return the change of a design per unit of each feature, after the design of 0.
+        """Return the changes of a design by which effects are defined, one row for each.
 
-        Without a constant the design of 0 is left out. A feature without a unit has a row of zeros.
+        With a constant: the design of the baseline, in which numbers are 0 and categories have
+        their first level; then, for each column, the change from the baseline when it is raised by
+        1 (for a level, when it takes the place of the first); then, for each product, how much more
+        changes if both are. Without a constant the baseline is a design of zeros, and left out.
         """
-        scale = np.ones(self.dim) if self.units is None else self.units.scale
-        steps = np.divide(1.0, scale, out=np.zeros(self.dim), where=scale > 0.0)
-        if not self.intercept:
-            return np.diag(steps)
-        result = np.diag(np.concatenate([[1.0], steps]))
+        base = np.zeros(self.dim)
+        if self.intercept:
+            base[self.layout.baseline()] = 1.0
+        records = [base, *(self._raised(base, [j]) for j in range(self.dim))]
+        designs = self._design_of(np.array(records))
+        pairs = [self._raised(base, pair) for pair in self.layout.crosses.tolist()]
+        p, q = self.layout.crosses.T
+        both = self._design_of(np.array(pairs).reshape(-1, self.dim))
+        more = both - designs[1 + p] - designs[1 + q] + designs[0]
+        steps = np.vstack([designs[:1], designs[1:] - designs[0], more])
+        return steps if self.intercept else steps[1:]
+
+    def _raised(self, base: Floats, columns: list[int]) -> Floats:
+        """Return a record in which some columns are raised by 1; a level replaces the others."""
+        raised = base.copy()
+        for j in columns:
+            category = self.layout.group == self.layout.group[j]
+            if category.sum() > 1:
+                raised[category] = 0.0
+            raised[j] += 1.0
+        return raised
+
+    def _design_of(self, rows: Floats) -> Floats:
+        """Return the design of rows, (n, dim), without limits to how far a feature may be."""
+        units = Units(np.zeros(self.dim), np.ones(self.dim)) if self.units is None else self.units
+        scale = units.scale_for(centred=self.intercept, limit=checks.LARGEST)
+        features = (rows - scale.origin) * scale.inverse
+        constant = np.ones((len(rows), int(self.intercept)))
+        p, q = self.layout.crosses.T
+        return np.hstack([constant, features, features[:, p] * features[:, q]])
+
+    def in_layout(self, layout: Layout) -> Observer:
+        """Return a copy whose observations have more columns, new levels of categories."""
+        twin = Observer(layout.dim, **self.options, layout=layout)
+        places, siblings = self.layout.places_in(layout), self.layout.siblings_of(layout)
+        twin.moments = self.moments.spread(places, siblings) if self.watches else twin.moments
+        if self.missing == "predict":
+            twin.snapshot = self.snapshot.spread(places, siblings)
+        if self.standardize:
+            twin.sample = self.sample.spread(places, siblings)
         if self.units is not None:
-            result[0, 1:] = -self.units.middle * steps
-        return result
+            units = Units.unknown(layout.dim)
+            units.middle[places], units.scale[places] = self.units
+            twin.units = twin._indicators(units)
+        self._copy_rewards_to(twin)
+        return twin
 
     def copy(self) -> Observer:
         """Return an independent copy."""
-        twin = Observer(self.dim, **self.options)
+        twin = Observer(self.dim, **self.options, layout=self.layout)
         twin.moments, twin.sample = self.moments.copy(), self.sample.copy()
-        twin.snapshot = self.snapshot.copy()
-        twin.units, twin.zero = self.units, self.zero
-        twin.messages, twin.n_clipped = self.messages, self.n_clipped
-        twin.reward_sample, twin.reward_unit = self.reward_sample.copy(), self.reward_unit
+        twin.snapshot, twin.units = self.snapshot.copy(), self.units
+        self._copy_rewards_to(twin)
         return twin
+
+    def _copy_rewards_to(self, twin: Observer) -> None:
+        twin.zero, twin.messages, twin.n_clipped = self.zero, self.messages, self.n_clipped
+        twin.reward_sample, twin.reward_unit = self.reward_sample.copy(), self.reward_unit
 
 
 def _same(one: object, other: object) -> bool:

@@ -152,6 +152,25 @@ class Sample(NamedTuple):
             self.values[: len(kept), j] = kept
             self.seen[j], self.stride[j] = len(kept) * stride, stride
 
+    def spread(self, places: Ints, siblings: Ints) -> Sample:
+        """Return the sample of the same rows with more features, which were 0 in all of them.
+
+        Parameters
+        ----------
+        places : ndarray of int of shape (d,)
+            The new place of each feature.
+        siblings : ndarray of int of shape (new d,)
+            For each new place, an old feature that was seen in the same rows; -1 if none was.
+        """
+        wider = Sample.empty(len(siblings))
+        known = np.flatnonzero(siblings >= 0)
+        wider.values[:, places] = self.values
+        wider.seen[known], wider.stride[known] = (
+            self.seen[siblings[known]],
+            self.stride[siblings[known]],
+        )
+        return wider
+
     def copy(self) -> Sample:
         """Return an independent copy."""
         return Sample(self.values.copy(), self.seen.copy(), self.stride.copy())

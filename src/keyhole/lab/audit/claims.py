@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from keyhole.core import Greedy, ThompsonSampling
 from keyhole.errors import InvalidValue
-from keyhole.lab.audit.findings import Finding, exponent, share
+from keyhole.lab.audit.findings import Finding
 from keyhole.lab.audit.scope import Scope
+from keyhole.lab.evidence import exponent, share
 from keyhole.lab.summary import over_log_squared, rate_between
 from keyhole.lab.worlds import LinearWorld
-from keyhole.theory import bounds, status_of
+from keyhole.theory import STATEMENTS, Constants, bounds, status_of
 
 Floats = NDArray[np.float64]
 
@@ -52,8 +53,8 @@ def _from_pulls(scope: Scope) -> str:
 
 def _from_rounds(scope: Scope) -> str:
     """Describe the round from which the theorems are claimed, if the run ends before it."""
-    name = "nu_1" if scope.shared else "tau"
-    needed = float(scope.promises.bound(name, p=scope.promises.instance.p_min.value))
+    name, c = "nu_1" if scope.shared else "tau", scope.constants
+    needed = STATEMENTS[name].at(c, horizon=scope.horizon, p=c.p_min)
     reached = scope.horizon >= needed
     return (
         ""
@@ -64,11 +65,8 @@ def _from_rounds(scope: Scope) -> str:
 
 def truncation(scope: Scope) -> Finding:
     """Test lem:tr."""
-    limit, length, seen = (
-        float(scope.promises.bound("truncation")),
-        scope.promises.length,
-        scope.traced,
-    )
+    limit = float(bounds.truncation(scope.constants, horizon=scope.horizon))
+    length, seen = scope.promises.length, scope.traced
     within = share((seen.largest <= limit) & (seen.longest <= length))
     return _finding(
         scope,
@@ -165,16 +163,12 @@ def estimation(scope: Scope) -> Finding:
     arms = scope.oracle_runs.error.isel(arm=[0] if scope.shared else np.flatnonzero(possible))
     error = arms.max("arm")
     slope, last = exponent(error), float(error.isel(time=-1).max())
-    end = {"n": float(scope.horizon), "t": float(scope.horizon)}
-    promised = float(
-        scope.promises.bound("estimation_error", **end)
-        if scope.shared
-        else scope.promises.bound("theorem_1", p=scope.promises.instance.p_min.value, **end)
-    )
+    name, t = "estimation_error" if scope.shared else "theorem_1", scope.horizon
+    promised = STATEMENTS[name].at(scope.constants, horizon=t, n=t, t=t, p=scope.constants.p_min)
     rate = None if scope.is_early else slope.at_most(-0.5 + CLOSE)
     return _finding(
         scope,
-        "estimation_error" if scope.shared else "theorem_1",
+        name,
         _from_rounds(scope),
         name="estimation",
         label="lem:eta0" if scope.shared else "thm:eta2",
@@ -211,7 +205,7 @@ def sampling(scope: Scope) -> Finding:
 def suboptimal(scope: Scope) -> Finding:
     """Test the step before thm:reg2: the probability that the chosen arm is not the best."""
     name = "shared_suboptimal_probability" if scope.shared else "suboptimal_probability"
-    promised = float(scope.promises.bound(name, t=float(scope.horizon)))
+    promised = STATEMENTS[name].at(scope.constants, horizon=scope.horizon, t=scope.horizon)
     missed = 1.0 - rate_between(scope.oracle_runs.optimal)
     slope = exponent(missed)
     last = float(missed.isel(time=-1).mean())
@@ -245,7 +239,8 @@ def _regret(scope: Scope, runs: xr.Dataset, name: str) -> Finding:
     own = exponent(late / np.log(late.time) ** power)
     squared = exponent(over_log_squared(runs.regret))
     theorem = "shared_theorem" if scope.shared else "theorem_2"
-    worst, promised = float(runs.regret.isel(time=-1).max()), float(scope.promises.bound(theorem))
+    worst = float(runs.regret.isel(time=-1).max())
+    promised = STATEMENTS[theorem].at(scope.constants, horizon=scope.horizon)
     rate = None if scope.is_early else own.at_most(CLOSE)
     return _finding(
         scope,
@@ -294,15 +289,13 @@ def _heavy(scope: Scope) -> Finding:
     """Test lem:tr with heavy tails and the constant of normal tails of the same variance."""
     heavy = replace(scope.world, context_distribution="student-t", sensing_distribution="student-t")
     rounds = 1000
-    limit = float(
-        bounds.truncation(
-            horizon=rounds,
-            n_arms=heavy.n_arms,
-            dim=heavy.dim,
-            c_y=float(np.sqrt(np.diag(heavy.observation_covariance).max())),
-            delta=scope.delta,
-        )
+    normal = Constants(
+        n_arms=heavy.n_arms,
+        dim=heavy.dim,
+        c_y=float(np.sqrt(np.diag(heavy.observation_covariance).max())),
+        delta=scope.delta,
     )
+    limit = float(bounds.truncation(normal, horizon=rounds))
     seeds = range(scope.seed, scope.seed + max(scope.replications, CONTROL_REPLICATIONS))
     largest = np.array([np.abs(heavy.sample(rounds, seed).observations).max() for seed in seeds])
     within = share(largest <= limit)

@@ -14,7 +14,7 @@ from keyhole.errors import InvalidValue
 from keyhole.lab.audit.tracing import Trace, trace
 from keyhole.lab.simulation import simulate
 from keyhole.lab.worlds import LinearWorld
-from keyhole.theory import Promises, instance, unmet
+from keyhole.theory import Constants, Promises, instance, unmet
 
 # Rates show only after this number of pulls for each dimension.
 EARLY = 10
@@ -70,6 +70,11 @@ class Scope:
     def promises(self) -> Promises:
         """The bounds of this world."""
         return Promises(instance(self.world), horizon=self.horizon, delta=self.delta)
+
+    @property
+    def constants(self) -> Constants:
+        """The constants of this world."""
+        return self.promises.constants
 
     @property
     def policy(self) -> Policy:

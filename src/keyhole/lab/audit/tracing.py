@@ -1,18 +1,22 @@
-"""Simulation round by round, with measurements of the posterior after every pull."""
+"""Simulation, and measurements of the posterior after every pull."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.core import Learner, Policy, Streams, child_seed, kernels, seed_sequence
-from keyhole.lab.simulation import CompiledRun, checked_rounds
-from keyhole.lab.worlds import LinearWorld
-from keyhole.theory import Promises
+from keyhole.core import Policy, Streams, child_seed, seed_sequence
+from keyhole.lab.simulation import simulate
+from keyhole.lab.worlds import LinearWorld, Rounds
+from keyhole.theory import Promises, bounds
 
 Floats = NDArray[np.float64]
+
+# Numbers in the matrices that are inverted at a time: two megabytes of them.
+BLOCK_FLOATS = 2**18
 
 
 class Trace(NamedTuple):
@@ -47,7 +51,8 @@ def trace(
 ) -> Trace:
     """Simulate a policy, and compare every pull with lem:subg, lem:eta1 and lem:eig.
 
-    The bounds are for the horizon of `promises`, which is also the number of rounds.
+    The bounds are for the horizon of `promises`, which is also the number of rounds. `simulate`
+    tells the arms that were pulled; the rounds are drawn again, and posteriors are their sums.
 
     Parameters
     ----------
@@ -67,44 +72,89 @@ def trace(
     Trace
         The measurements of all replications.
     """
-    seen = [_one(world, policy, promises, seed, i) for i in range(replications)]
+    horizon, shared = promises.horizon, policy.sharing == "shared"
+    runs = simulate(
+        world,
+        {"traced": policy},
+        horizon=horizon,
+        replications=replications,
+        seed=seed,
+        checkpoints=range(1, horizon + 1),
+        progress=False,
+    )
+    limits = _limits(promises, 1 if shared else world.n_arms)
+    seen = []
+    for k, pulls in enumerate(runs.pulls.sel(policy="traced").values):  # (time, arm)
+        arms = np.diff(pulls, axis=0, prepend=0.0).argmax(axis=1)
+        source = Streams(child_seed(seed_sequence(seed), k))
+        rounds = world.sample(horizon, source)
+        normals = promises.constants.v * source["audit"].standard_normal((horizon, world.dim))
+        pulled = _pulled(rounds, arms, world.eta, normals)
+        of = np.zeros_like(arms) if shared else arms  # the parameter of each pull
+        measured = [
+            _measured(Pulls(*(one[of == i] for one in pulled)), policy.prior_precision, limits)
+            for i in range(1 if shared else world.n_arms)
+        ]
+        largest = np.abs(rounds.observations).max()
+        longest = np.linalg.norm(rounds.observations, axis=2).max()
+        seen.append((largest, longest, *np.transpose(measured)))
     return Trace(*(np.array(column) for column in zip(*seen, strict=True)))
 
 
-def _one(
-    world: LinearWorld, policy: Policy, promises: Promises, seed: int, number: int
-) -> tuple[float, float, Floats, Floats, Floats, Floats]:
-    horizon = promises.horizon
-    source = Streams(child_seed(seed_sequence(seed), number))
-    rounds = checked_rounds(world, world.rounds(world.start(source), horizon), horizon)
-    z = source["policy"].standard_normal((horizon, world.n_arms))
-    uniforms = source["coin"].random((horizon, 2))
-    normals = source["audit"].standard_normal((horizon, world.dim))
-    player = CompiledRun(Learner(policy), world, np.array([horizon]))
-    chosen = np.empty(1, np.int64)
-    parameters = player.posterior.n_parameters
+class Limits(NamedTuple):
+    """The bounds after n pulls, for n = 0, 1, ..., up to the horizon."""
+
+    radii: Floats
+    samples: Floats
+    eigenvalues: Floats
+
+
+def _limits(promises: Promises, parameters: int) -> Limits:
+    c, horizon = promises.constants, promises.horizon
     n = np.arange(horizon + 1)
-    radii = promises.bound("confidence_radius", n=n, delta=promises.delta / parameters)
-    eigenvalues, samples = (
-        promises.bound(name, n=n) for name in ("covariance_bound", "sampling_error")
+    # The ellipsoids share delta; the length of observations is bounded for all of them at once.
+    each = replace(c, delta=c.delta / parameters, longest=promises.length)
+    return Limits(
+        bounds.confidence_radius(each, horizon=horizon, n=n),
+        bounds.sampling_error(c, horizon=horizon, n=n),
+        bounds.covariance_bound(c, n=n),
     )
-    reach, sampled, late = np.zeros((3, parameters))
-    for t in range(horizon):
-        now = slice(t, t + 1)
-        block = kernels.Block(rounds.observations[now], rounds.rewards[now], z[now], uniforms[now])
-        kernels.play(player.chooser, block, chosen)
-        state = player.posterior.state
-        k = int(chosen[0])
-        i = int(player.state.arms.parameter_of[k])
-        miss, pulls = state.mean[i] - world.eta[k], int(state.n[i])
-        # Only one triangle of a symmetric matrix is stored.
-        upper = np.triu(state.precision[i])
-        squared = 2.0 * miss @ (upper @ miss) - np.diag(upper) @ miss**2
-        reach[i] = max(reach[i], np.sqrt(max(squared, 0.0)) / radii[pulls])
-        miss += promises.v * np.linalg.cholesky(state.covariance[i]) @ normals[t]
-        sampled[i] = max(sampled[i], np.sqrt(miss @ miss) / samples[pulls])
-        if np.linalg.eigvalsh(state.covariance[i])[-1] > eigenvalues[pulls]:
-            late[i] = pulls
-    lengths = np.linalg.norm(rounds.observations, axis=2)
-    largest = float(np.abs(rounds.observations).max())
-    return largest, float(lengths.max()), reach, sampled, late, player.posterior.state.n.copy()
+
+
+class Pulls(NamedTuple):
+    """The pulls of a parameter in order, a row for each."""
+
+    y: Floats  # (n, dim)
+    rewards: Floats  # (n,)
+    eta: Floats  # (n, dim)
+    normals: Floats  # (n, dim), with standard deviation v
+
+
+def _pulled(rounds: Rounds, arms: NDArray[np.intp], eta: Floats, normals: Floats) -> Pulls:
+    """Return the pulls of all parameters in order."""
+    t = np.arange(len(arms))
+    row = arms if rounds.observations.shape[1] > 1 else 0  # with a shared context there is one
+    return Pulls(rounds.observations[t, row], rounds.rewards[t, arms], eta[arms], normals)
+
+
+def _measured(pulls: Pulls, prior: float, limits: Limits) -> tuple[float, float, float, float]:
+    """Return reach, sampled, late and pulls of one parameter, as in `Trace`."""
+    total, dim = pulls.y.shape
+    precision, moment = prior * np.eye(dim), np.zeros(dim)
+    reach, sampled, late = 0.0, 0.0, 0
+    size = max(1, BLOCK_FLOATS // dim**2)
+    for start in range(0, total, size):
+        y, rewards, eta, normals = (one[start : start + size] for one in pulls)
+        n = start + 1 + np.arange(len(y))
+        precisions = precision + np.cumsum(y[:, :, None] * y[:, None, :], axis=0)
+        moments = moment + np.cumsum(rewards[:, None] * y, axis=0)
+        precision, moment = precisions[-1], moments[-1]
+        covariances = np.linalg.inv(precisions)
+        miss = np.einsum("nij,nj->ni", covariances, moments) - eta
+        squared = np.einsum("ni,nij,nj->n", miss, precisions, miss)
+        reach = max(reach, float((np.sqrt(np.maximum(squared, 0.0)) / limits.radii[n]).max()))
+        drawn = miss + np.einsum("nij,nj->ni", np.linalg.cholesky(covariances), normals)
+        sampled = max(sampled, float((np.linalg.norm(drawn, axis=1) / limits.samples[n]).max()))
+        above = 1.0 / np.linalg.eigvalsh(precisions)[:, 0] > limits.eigenvalues[n]
+        late = int(n[above].max(initial=late))
+    return reach, sampled, late, total

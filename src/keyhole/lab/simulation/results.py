@@ -15,6 +15,7 @@ import xarray as xr
 from keyhole.core import kernels
 from keyhole.lab.simulation.plan import Plan
 from keyhole.lab.simulation.replication import Outcome
+from keyhole.lab.simulation.sources import SOURCES
 
 CURVE = ("policy", "replication", "time")
 # Dimensions of variables that differ from CURVE. The best observer does not depend on the policy.
@@ -73,11 +74,12 @@ def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of Python and packages, the platform and the build."""
+    """Return the versions of Python and packages, the platform, the build and the sources."""
     packages = ("keyhole", "numpy", "scipy", "xarray")
     return {
         "python": platform.python_version(),
         "platform": sys.platform,
         "build": kernels.BUILD,
+        "sources": SOURCES,
         **{package: version(package) for package in packages},
     }

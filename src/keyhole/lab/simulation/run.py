@@ -19,7 +19,7 @@ from keyhole.lab.simulation.interrupts import Interrupts
 from keyhole.lab.simulation.plan import Learners, Plan, WorldRecipe
 from keyhole.lab.simulation.progress import bar
 from keyhole.lab.simulation.replication import Outcome, Tick, Workspace, replicate
-from keyhole.lab.simulation.results import as_dataset, versions
+from keyhole.lab.simulation.results import as_dataset
 from keyhole.lab.simulation.store import Store
 from keyhole.lab.worlds import World
 
@@ -81,7 +81,8 @@ def simulate(
     workers : int, optional
         Number of threads if there is no executor; by default one for each core.
     resume : str or os.PathLike, optional
-        Folder for finished replications. The same call with the same folder continues there.
+        Folder for finished replications. The same call with the same folder, and the same sources
+        of Keyhole, continues there.
     progress : bool or callable, optional
         Whether a progress bar is shown, by default if stderr is a terminal; or a function that is
         called with the number of rounds since its last call.
@@ -123,7 +124,7 @@ def simulate(
         )
     if resume is not None and seed is None:
         raise InvalidValue("resume needs a seed, got None: give the seed of the first call")
-    store = None if resume is None else Store(resume, plan, versions()["keyhole"])
+    store = None if resume is None else Store(resume, plan)
     outcomes = {} if store is None else store.finished(replications)
     missing = [number for number in range(replications) if number not in outcomes]
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from keyhole import files
-from keyhole.errors import FileError, InvalidValue
+from keyhole.errors import FileError, InvalidValue, shown
 from keyhole.lab.simulation.plan import Plan
 from keyhole.lab.simulation.replication import Outcome, outcome_shapes
+from keyhole.lab.simulation.sources import SOURCES
 
 PLAN_FILE = "plan.json"
 AGAIN = "delete it, and it is simulated again"
@@ -20,20 +21,20 @@ AGAIN = "delete it, and it is simulated again"
 class Store:
     """Finished replications of one plan, one file each, written completely or not at all.
 
+    They are taken up again only by the sources of Keyhole that made them.
+
     Parameters
     ----------
     folder : str or os.PathLike
         A folder that is empty, does not exist yet, or belongs to the same plan.
     plan : Plan
         The plan of the simulation.
-    version : str
-        Keyhole's version, which must also be the same.
     """
 
-    def __init__(self, folder: files.Path, plan: Plan, version: str) -> None:
+    def __init__(self, folder: files.Path, plan: Plan) -> None:
         self.folder = Path(files.checked_path("resume", folder))
         self.plan = plan
-        described = {**plan.described, "keyhole": version}
+        described = {**plan.described, "sources": SOURCES}
         with files.naming("write", str(folder)):
             if self.folder.exists() and not self.folder.is_dir():
                 raise InvalidValue(f"resume must be a folder, got the file {folder}")
@@ -74,6 +75,12 @@ class Store:
 
     def _compare(self, known: Mapping[str, object], described: Mapping[str, object]) -> None:
         differ = [name for name in described if known.get(name) != described[name]]
+        if differ == ["sources"]:
+            raise InvalidValue(
+                f"{self.folder} holds results of other sources of Keyhole, "
+                f"{shown(known.get('sources'))} and not {SOURCES!r}, which may differ: give "
+                "another folder, or delete it to simulate again"
+            )
         if differ:
             raise InvalidValue(
                 f"{self.folder} holds another simulation, which differs in {', '.join(differ)}: "

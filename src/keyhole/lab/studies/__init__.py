@@ -1,5 +1,6 @@
 """The paper's experiments, and five of our own, as data."""
 
+from keyhole.lab.evidence import Outcome, Verdict
 from keyhole.lab.studies.arms import FIG3, SHARED
 from keyhole.lab.studies.dimensions import FIG1, FIG2
 from keyhole.lab.studies.missing import MISSING
@@ -7,10 +8,10 @@ from keyhole.lab.studies.patients import FIG4, FIG5, FIG6
 from keyhole.lab.studies.report import PAGE as REPORT_PAGE
 from keyhole.lab.studies.report import write as write_report
 from keyhole.lab.studies.report import write_audit
-from keyhole.lab.studies.running import Job, run
+from keyhole.lab.studies.running import Job, outdated, run
 from keyhole.lab.studies.scaling import SCALING
 from keyhole.lab.studies.sensors import SENSORS
-from keyhole.lab.studies.study import Cell, Choice, Outcome, Settings, Study, Table, Verdict
+from keyhole.lab.studies.study import Cell, Choice, Settings, Study, Table
 from keyhole.lab.studies.variants import VARIANTS
 
 STUDIES: dict[str, Study] = {
@@ -29,6 +30,7 @@ __all__ = [
     "Study",
     "Table",
     "Verdict",
+    "outdated",
     "run",
     "write_audit",
     "write_report",

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from keyhole.core import Greedy, Policy, Sharing, ThompsonSampling
 from keyhole.lab import plots
-from keyhole.lab.studies import choices, panels
-from keyhole.lab.studies.evidence import (
+from keyhole.lab.evidence import (
     WORST_OF,
     Estimate,
+    Verdict,
     at_least,
     at_most,
     counted,
@@ -24,7 +24,8 @@ from keyhole.lab.studies.evidence import (
     power_of_log,
     power_of_time,
 )
-from keyhole.lab.studies.study import THOMPSON, Cell, Settings, Study, Verdict, regret, sized
+from keyhole.lab.studies import choices, panels
+from keyhole.lab.studies.study import THOMPSON, Cell, Settings, Study, regret, sized
 from keyhole.lab.worlds import RandomLinearWorld
 
 ARMS = (10, 20, 30)

@@ -8,14 +8,13 @@ from matplotlib.figure import Figure
 
 from keyhole.core import ThompsonSampling
 from keyhole.lab import plots
+from keyhole.lab.evidence import Verdict, at_most, counted, power_of_log, rate_of_decay
 from keyhole.lab.studies import choices, panels
-from keyhole.lab.studies.evidence import at_most, counted, power_of_log, rate_of_decay
 from keyhole.lab.studies.study import (
     THOMPSON,
     Cell,
     Settings,
     Study,
-    Verdict,
     normalized_regret,
     sized,
 )

@@ -11,9 +11,9 @@ from matplotlib.ticker import LogLocator
 
 from keyhole.core import Fill, Learner, ThompsonSampling
 from keyhole.lab import plots
+from keyhole.lab.evidence import Verdict, all_of, at_least, estimate
 from keyhole.lab.studies import choices, panels
-from keyhole.lab.studies.evidence import all_of, at_least, estimate
-from keyhole.lab.studies.study import THOMPSON, Cell, Settings, Study, Verdict, regret, sized
+from keyhole.lab.studies.study import THOMPSON, Cell, Settings, Study, regret, sized
 from keyhole.lab.summary import summarize
 from keyhole.lab.worlds import LinearWorld, MissingWorld
 

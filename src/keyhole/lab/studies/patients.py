@@ -13,8 +13,8 @@ from matplotlib.ticker import MaxNLocator
 
 from keyhole.core import ThompsonSampling
 from keyhole.lab import datasets, plots
-from keyhole.lab.studies import choices, panels
-from keyhole.lab.studies.evidence import (
+from keyhole.lab.evidence import (
+    Verdict,
     at_least,
     at_most,
     counted,
@@ -23,13 +23,13 @@ from keyhole.lab.studies.evidence import (
     power_of_log,
     within,
 )
+from keyhole.lab.studies import choices, panels
 from keyhole.lab.studies.study import (
     THOMPSON,
     Cell,
     Settings,
     Study,
     Table,
-    Verdict,
     normalized_regret,
     sized,
 )

@@ -13,8 +13,9 @@ from markupsafe import Markup, escape
 
 from keyhole.files import replacing
 from keyhole.lab.audit import Finding, Scope
+from keyhole.lab.evidence import Outcome
 from keyhole.lab.studies.running import manifest
-from keyhole.lab.studies.study import Outcome, Study
+from keyhole.lab.studies.study import Study
 
 GREEK = {
     "lambda": "λ",
@@ -27,7 +28,8 @@ GREEK = {
 }
 # The CSS class of each outcome on the page.
 OUTCOMES = {Outcome.HOLDS: "yes", Outcome.FAILS: "no", Outcome.UNDECIDED: "open"}
-PAGE, AUDIT_PAGE, LEFT_OUT = "index.html", "audit.html", ".left-out.json"
+PAGE = "index.html"
+AUDIT_PAGE, LEFT_OUT = "audit.html", ".left-out.json"
 
 
 def write(out: Path, studies: list[Study], left_out: dict[str, str] | None = None) -> Path:

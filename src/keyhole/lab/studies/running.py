@@ -24,8 +24,9 @@ from matplotlib.figure import Figure
 
 from keyhole.errors import FileError
 from keyhole.files import replacing
-from keyhole.lab.simulation import Plan, simulate, versions
-from keyhole.lab.studies.study import Cell, Settings, Study, Verdict
+from keyhole.lab.evidence import Verdict
+from keyhole.lab.simulation import SOURCES, Plan, simulate, versions
+from keyhole.lab.studies.study import Cell, Settings, Study
 from keyhole.lab.summary import summarize
 
 FILES = ("data.nc", "data.csv", "figure.png", "figure.svg", "figure.pdf")
@@ -61,9 +62,9 @@ class Job:
 
     @property
     def key(self) -> str:
-        """A digest that identifies the result."""
+        """A digest that identifies the result, and the sources that make it."""
         cells = [(cell_key(cell), cell.replications) for cell in self.cells]
-        return _digest([self.study.name, self.study.rule, *cells])
+        return _digest([SOURCES, self.study.name, self.study.rule, *cells])
 
 
 def run(
@@ -77,7 +78,8 @@ def run(
     """Run a study, unless it is finished in its folder below `out`, and return its manifest.
 
     A study that is there with the same settings is not run again. Neither is a replication of a
-    cell, for whichever study it was run: all of them stay in the folder `cells`.
+    cell, for whichever study it was run: all of them stay in the folder `cells`. What other sources
+    of Keyhole have made is not used; `outdated` tells of it.
 
     Parameters
     ----------
@@ -229,10 +231,42 @@ def manifest(folder: Path) -> dict[str, Any] | None:
     return known if whole else None
 
 
+def outdated(job: Job, out: Path) -> str | None:
+    """Return why a study is simulated again whose cells were simulated before, if that is so.
+
+    Parameters
+    ----------
+    job : Job
+        The study with its settings and cells.
+    out : Path
+        The folder of all studies.
+
+    Returns
+    -------
+    str or None
+        The reason, or None if no cell has results of other sources alone.
+    """
+    for cell in job.cells:
+        if cell_folder(cell, out).exists():
+            continue
+        for other in sorted((out / "cells").glob(f"{cell_key(cell)}-*")):
+            made_by = other.name.removeprefix(f"{cell_key(cell)}-")
+            return (
+                f"{job.study.name} is simulated again: what is there was made by other sources of "
+                f"Keyhole ({made_by}, and these are {SOURCES})"
+            )
+    return None
+
+
 def cell_key(cell: Cell) -> str:
-    """Return a digest that identifies a cell's replications, for any number of them."""
+    """Return a digest that identifies a cell, for any number of replications and any sources."""
     plan = Plan.of(cell.world, cell.policies, cell.horizon, cell.seed, cell.checkpoints)
-    return _digest([plan.described, versions()["keyhole"]])
+    return _digest([plan.described])
+
+
+def cell_folder(cell: Cell, out: Path) -> Path:
+    """Return the folder of a cell's replications, which these sources have made."""
+    return out / "cells" / f"{cell_key(cell)}-{SOURCES}"
 
 
 def _simulated(
@@ -242,7 +276,7 @@ def _simulated(
     workers: int | None,
     progress: Callable[[int], None],
 ) -> xr.Dataset:
-    kept = out / "cells" / cell_key(cell)
+    kept = cell_folder(cell, out)
 
     def once() -> xr.Dataset:
         return simulate(

@@ -11,21 +11,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 from scipy.stats import t as student
 
-from keyhole.core import Policy, ThompsonSampling
+from keyhole.core import Floats, Policy, ThompsonSampling
 from keyhole.lab import plots
-from keyhole.lab.simulation import WorldRecipe
-from keyhole.lab.studies import choices, panels
-from keyhole.lab.studies.evidence import (
+from keyhole.lab.evidence import (
     LEVEL,
     Estimate,
-    Floats,
+    Verdict,
     all_of,
     at_least,
     at_most,
     jackknife,
     slope,
 )
-from keyhole.lab.studies.study import THOMPSON, Cell, Settings, Study, Verdict, regret, sized
+from keyhole.lab.simulation import WorldRecipe
+from keyhole.lab.studies import choices, panels
+from keyhole.lab.studies.study import THOMPSON, Cell, Settings, Study, regret, sized
 from keyhole.lab.summary import summarize
 from keyhole.lab.worlds import LinearWorld, RandomLinearWorld, World
 

@@ -24,9 +24,17 @@ from keyhole.core import (
     streams,
 )
 from keyhole.lab import plots
+from keyhole.lab.evidence import (
+    Estimate,
+    Verdict,
+    at_least,
+    at_most,
+    counted,
+    estimate,
+    within,
+)
 from keyhole.lab.studies import choices, panels
-from keyhole.lab.studies.evidence import Estimate, at_least, at_most, counted, estimate, within
-from keyhole.lab.studies.study import Cell, Settings, Study, Verdict, regret, sized
+from keyhole.lab.studies.study import Cell, Settings, Study, regret, sized
 from keyhole.lab.worlds import LinearWorld, SensorWorld
 
 POOLED, SEPARATE = "mu, through all sensors", "eta, for each sensor"

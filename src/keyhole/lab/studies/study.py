@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
 
+from keyhole.lab.evidence import Verdict
 from keyhole.lab.plots import drop_burn_in
 from keyhole.lab.simulation import Playable, WorldRecipe
 from keyhole.lab.summary import over_log_squared
@@ -109,33 +109,6 @@ class Cell:
 
     def __str__(self) -> str:
         return ", ".join(f"{SYMBOLS.get(k, k)} = {value}" for k, value in self.where.items())
-
-
-class Outcome(StrEnum):
-    """The outcome of a run for a claim. The burden of proof is on the claim."""
-
-    HOLDS = "holds"
-    FAILS = "does not hold"
-    UNDECIDED = "cannot tell"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A claim with its outcome and the evidence.
-
-    Parameters
-    ----------
-    claim : str
-        The claim.
-    outcome : Outcome
-        The outcome from the table.
-    evidence : str
-        The numbers behind the outcome.
-    """
-
-    claim: str
-    outcome: Outcome
-    evidence: str
 
 
 @dataclass(frozen=True)

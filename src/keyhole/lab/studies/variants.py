@@ -7,10 +7,10 @@ from matplotlib.figure import Figure
 
 from keyhole.core import Policy, ThompsonSampling
 from keyhole.lab import plots
+from keyhole.lab.evidence import Verdict, at_least, at_most, counted, estimate, listed, power_of_log
 from keyhole.lab.simulation import WorldRecipe
 from keyhole.lab.studies import choices, panels
 from keyhole.lab.studies.contexts import NormalContexts, WithConstant, changed
-from keyhole.lab.studies.evidence import at_least, at_most, counted, estimate, listed, power_of_log
 from keyhole.lab.studies.patients import (
     EYE_MOVEMENTS,
     POWER,
@@ -28,7 +28,6 @@ from keyhole.lab.studies.study import (
     Settings,
     Study,
     Table,
-    Verdict,
     normalized_regret,
     sized,
 )

@@ -1,17 +1,16 @@
 """Every explicit bound of the paper's appendices C to F, as a function of an instance's constants.
 
-Arguments carry the names of `docs/symbols.md`: horizon T, n_arms N, dim d_y, r R, length L, margin
-C, and t and n, over which everything is vectorised; a function's arguments are the constants that
-the bound depends on. Logarithms are natural. Where the paper slips, the corrected form is given and
-the docstring says so.
+A bound takes `Constants` and the point at which it is taken, by name: horizon (T, the number of
+rounds), t (a round), n (pulls of an arm), p (the probability that the arm is best). These may be
+arrays. Logarithms are natural. Where the paper slips, the corrected form is given and the docstring
+says so.
 
-A function computes its formula at any t and n. From when on the paper claims it, and whether that
-is proved, corrected or open, is in `keyhole.theory.STATEMENTS`; `keyhole.theory.Promises` gives no
+A function computes its formula at any point. From when on the paper claims it, and whether that is
+proved, corrected or open, is in `keyhole.theory.STATEMENTS`; `keyhole.theory.Promises` gives no
 value before that time. Most bounds are open, and minimum times are beyond any horizon that can be
 simulated.
 
-Wrong arguments raise `InvalidValue`: a NaN, a probability outside 0 to 1, a count that is not
-whole.
+Wrong arguments raise `InvalidValue`: a NaN, a round below 1, a probability outside 0 to 1.
 """
 
 from keyhole.theory.bounds.estimation import (

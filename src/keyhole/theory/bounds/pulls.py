@@ -2,209 +2,142 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numpy import log, maximum, pi, sqrt
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from keyhole.theory.bounds.estimation import h, nu_1
-from keyhole.theory.bounds.guards import guarded
-from keyhole.theory.bounds.parts import Floats, floats
+from keyhole.theory.bounds.decorator import bound
+from keyhole.theory.bounds.estimation import h, length, nu_1
+from keyhole.theory.constants import Constants
+from keyhole.theory.ranges import Floats
 
 
-@guarded
-def nu_2(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    v: float,
-    kappa: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """nu_(2) = max(nu_1, 64 v^2 log T / (kappa^2 lambda_m)) (lem:term1)."""
-    first = nu_1(horizon=horizon, n_arms=n_arms, length=length, lambda_m=lambda_m, delta=delta)
-    second = np.divide(64.0 * v**2 * np.log(floats(horizon)), kappa**2 * lambda_m)
-    return floats(np.maximum(first, second))
+@bound("lem:term1", "pulls from which an arm is said not to be mistaken", rests_on=("nu_1",))
+def nu_2(c: Constants, *, horizon: Floats) -> Floats:
+    """Return nu_(2) = max(nu_1, 64 v^2 log T / (kappa^2 lambda_m)) (lem:term1)."""
+    clear = 64.0 * c.v**2 * log(horizon) / (c.kappa**2 * c.lambda_m)
+    return maximum(nu_1(c, horizon=horizon), clear)
 
 
-@guarded
-def missed_odds(n: ArrayLike, *, v: float, kappa: float, c_eta: float, length: ArrayLike) -> Floats:
-    """What E[(1 - p_ijt) / p_ijt] does not exceed after n pulls of arm i (eq:phiinv2).
+@bound(
+    "eq:phiinv2",
+    "odds against a clearly best arm's sample, on average",
+    rests_on=("length",),
+    gaps=("adaptivity", "odds", "tail"),
+)
+def missed_odds(c: Constants, *, horizon: Floats, n: Floats) -> Floats:
+    """Return 2 sqrt(pi) / v (16 v^4 / kappa^3 + c_eta sqrt(1 + L^2 n) / 2) + 63 (eq:phiinv2).
 
-    p_ijt is the probability that arm i's sample beats the middle of its value and arm j's, where
-    arm i is clearly best. 2 sqrt(pi) / v (16 v^4 / kappa^3 + c_eta sqrt(1 + L^2 n) / 2) + 63.
+    E[(1 - p_ijt) / p_ijt] does not exceed it after n pulls of arm i. p_ijt is the probability that
+    arm i's sample beats the middle of its value and arm j's, where arm i is clearly best.
     """
-    seen = c_eta * np.sqrt(1.0 + floats(length) ** 2 * floats(n))
-    gaps = np.divide(16.0 * v**3, kappa**3)
-    return floats(2.0 * np.sqrt(np.pi) * (gaps + np.divide(0.5 * seen, v)) + 63.0)
+    seen = c.c_eta * sqrt(1.0 + length(c, horizon=horizon) ** 2 * n)
+    return 2.0 * sqrt(pi) * (16.0 * c.v**3 / c.kappa**3 + 0.5 * seen / c.v) + 63.0
 
 
-@guarded
-def term_1(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    v: float,
-    kappa: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """How often arm j is pulled where i is clearly best and both are well known (lem:term1).
+@bound(
+    "lem:term1",
+    "pulls of j from a clearly best i, both well known",
+    starts="term_1",
+    rests_on=("nu_2", "missed_odds"),
+    gaps=("conditioning",),
+    corrected="P(A^eta) >= 1 - exp(...), where <= is printed",
+)
+def term_1(c: Constants, *, horizon: Floats) -> Floats:
+    """Return nu_2 times `missed_odds` after nu_2 pulls, + 4 (lem:term1).
 
-    nu_2 (2 sqrt(pi) / v (16 v^4 / kappa^3 + c_eta sqrt(1 + L^2 nu_2) / 2) + 63) + 4.
+    nu_2 (2 sqrt(pi) / v (16 v^4 / kappa^3 + c_eta sqrt(1 + L^2 nu_2) / 2) + 63) + 4 bounds how
+    often arm j is pulled where i is clearly best and both are well known.
     """
-    pulls = nu_2(
-        horizon=horizon, n_arms=n_arms, v=v, kappa=kappa, length=length, lambda_m=lambda_m,
-        delta=delta,
-    )  # fmt: skip
-    odds = missed_odds(pulls, v=v, kappa=kappa, c_eta=c_eta, length=length)
-    return floats(pulls * odds + 4.0)
+    pulls = nu_2(c, horizon=horizon)
+    return pulls * missed_odds(c, horizon=horizon, n=pulls) + 4.0
 
 
-@guarded
-def term_2(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    v: float,
-    kappa: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """nu_2 + 2, how often j is pulled since its sample is far from its estimate (lem:term2).
+@bound(
+    "lem:term2",
+    "pulls of j since its sample is far off",
+    starts="term_2",
+    rests_on=("nu_2",),
+    gaps=("adaptivity", "conditioning"),
+    corrected="E^2 with a quarter of the gap, as the proof uses it",
+)
+def term_2(c: Constants, *, horizon: Floats) -> Floats:
+    """Return nu_2 + 2, how often j is pulled since its sample is far off (lem:term2).
 
     The proof uses a quarter of the gap where the event is defined with half of it. A quarter is
     the smaller, so that the bound stands.
     """
-    pulls = nu_2(
-        horizon=horizon, n_arms=n_arms, v=v, kappa=kappa, length=length, lambda_m=lambda_m,
-        delta=delta,
-    )  # fmt: skip
-    return floats(pulls + 2.0)
+    return nu_2(c, horizon=horizon) + 2.0
 
 
-@guarded
-def term_3(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    v: float,
-    kappa: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """nu_2 + 1, how often j is pulled since its estimate is far from the truth (lem:term3).
+@bound(
+    "lem:term3",
+    "pulls of j since its estimate is far off",
+    starts="term_3",
+    rests_on=("nu_2",),
+    gaps=("adaptivity", "conditioning"),
+    corrected="E^2 with a quarter of the gap; the sum is split by n_j, where n_i is printed",
+)
+def term_3(c: Constants, *, horizon: Floats) -> Floats:
+    """Return nu_2 + 1, how often j is pulled since its estimate is far off (lem:term3).
 
     With a quarter of the gap for half of it, as in `term_2`.
     """
-    pulls = nu_2(
-        horizon=horizon, n_arms=n_arms, v=v, kappa=kappa, length=length, lambda_m=lambda_m,
-        delta=delta,
-    )  # fmt: skip
-    return floats(pulls + 1.0)
+    return nu_2(c, horizon=horizon) + 1.0
 
 
-@guarded
-def ell(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    v: float,
-    kappa: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """l(delta, T, N, kappa), how often other arms may be pulled where arm i is clearly best.
+@bound(
+    "lem:ni",
+    "pulls that other arms may take from a clearly best one",
+    rests_on=("term_1", "term_2", "term_3"),
+)
+def ell(c: Constants, *, horizon: Floats) -> Floats:
+    """Return l(delta, T, N, kappa) = N (`term_1` + `term_2` + `term_3`) (lem:ni).
 
-    N (nu_2 (2 sqrt(pi) / v (16 v^4 / kappa^3 + c_eta sqrt(1 + L^2 nu_2) / 2) + 65) + 7)
-    (lem:ni): N times the sum of `term_1`, `term_2` and `term_3`.
+    N (nu_2 (2 sqrt(pi) / v (16 v^4 / kappa^3 + c_eta sqrt(1 + L^2 nu_2) / 2) + 65) + 7) bounds how
+    often other arms are pulled where arm i is clearly best.
     """
-    of: dict[str, Any] = {
-        "horizon": horizon, "n_arms": n_arms, "v": v, "kappa": kappa, "length": length,
-        "lambda_m": lambda_m, "delta": delta,
-    }  # fmt: skip
-    return floats(n_arms * (term_1(**of, c_eta=c_eta) + term_2(**of) + term_3(**of)))
+    first, second, third = (term(c, horizon=horizon) for term in (term_1, term_2, term_3))
+    return c.n_arms * (first + second + third)
 
 
-@guarded
-def expected_pulls(
-    t: ArrayLike,
-    *,
-    p: ArrayLike,
-    horizon: ArrayLike,
-    n_arms: int,
-    v: float,
-    kappa: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """p_i / 2 (t - l), which arm i's pulls up to t are expected to reach (lem:piineq).
+@bound(
+    "lem:ni",
+    "the round from which the arm is said to be pulled often enough",
+    rests_on=("nu_1", "ell"),
+    gaps=("delta",),
+    corrected="128 / p_i^2, as proved, where 32 / p_i^2 is stated",
+    of_arm=True,
+)
+def tau(c: Constants, *, horizon: Floats, p: Floats) -> Floats:
+    """Return tau_i = max(4 nu_1 / p_i, 4 l, 128 log(1 / delta) / p_i^2) (lem:ni).
+
+    The round from which n_i(t) >= p_i t / 4 and theorem 1 are claimed. lem:ni states 32 / p_i^2 and
+    proves 128 / p_i^2. Its largest value over arms of positive p_i is tau_M.
+    """
+    own = maximum(4.0 * nu_1(c, horizon=horizon) / p, 128.0 * log(1.0 / c.delta) / p**2)
+    return maximum(4.0 * ell(c, horizon=horizon), own)
+
+
+@bound("lem:piineq", "pulls that are expected at least", starts="ell", rests_on=("ell",),
+       of_arm=True)  # fmt: skip
+def expected_pulls(c: Constants, *, horizon: Floats, t: Floats, p: Floats) -> Floats:
+    """Return p_i / 2 (t - l), which arm i's pulls up to t are expected to reach (lem:piineq).
 
     Where it is clearly best. Below 0 it says nothing.
     """
-    others = ell(
-        horizon=horizon, n_arms=n_arms, v=v, kappa=kappa, c_eta=c_eta, length=length,
-        lambda_m=lambda_m, delta=delta,
-    )  # fmt: skip
-    return floats(0.5 * floats(p) * (floats(t) - others))
+    return 0.5 * p * (t - ell(c, horizon=horizon))
 
 
-@guarded
-def tau(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    p: ArrayLike,
-    v: float,
-    kappa: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """tau_i, the round from which n_i(t) >= p_i t / 4 and theorem 1 hold.
+@bound(
+    "thm:eta2",
+    "|mean - eta|, by rounds",
+    starts="tau",
+    rests_on=("h", "tau"),
+    corrected="R multiplies the root and not c_eta, as in lem:eta0",
+    of_arm=True,
+)
+def theorem_1(c: Constants, *, horizon: Floats, t: Floats, p: Floats) -> Floats:
+    """Return 2 h / sqrt(p_i t), which |mean - eta| does not exceed from tau_i on (thm:eta2).
 
-    max(4 nu_1 / p_i, 4 l, 128 log(1 / delta) / p_i^2). lem:ni states 32 / p_i^2 and proves
-    128 / p_i^2. Its largest value over arms of positive p_i is tau_M.
+    Its proof puts R outside the bracket with c_eta; lem:eta0 has it inside, as here.
     """
-    chance = floats(p)
-    first = nu_1(horizon=horizon, n_arms=n_arms, length=length, lambda_m=lambda_m, delta=delta)
-    others = ell(
-        horizon=horizon, n_arms=n_arms, v=v, kappa=kappa, c_eta=c_eta, length=length,
-        lambda_m=lambda_m, delta=delta,
-    )  # fmt: skip
-    own = np.maximum(4.0 * first / chance, 128.0 * np.log(1.0 / delta) / chance**2)
-    return floats(np.maximum(4.0 * others, own))
-
-
-@guarded
-def theorem_1(
-    t: ArrayLike,
-    *,
-    p: ArrayLike,
-    horizon: ArrayLike,
-    dim: int,
-    r: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """2 h / sqrt(p_i t), which |mean - eta| does not exceed after t rounds, from tau_i on.
-
-    thm:eta2. Its proof puts R outside the bracket with c_eta; lem:eta0 has it inside, as here.
-    """
-    constant = h(
-        horizon=horizon, dim=dim, r=r, c_eta=c_eta, length=length, lambda_m=lambda_m, delta=delta
-    )
-    return floats(2.0 * constant / np.sqrt(floats(p) * floats(t)))
+    return 2.0 * h(c, horizon=horizon) / sqrt(p * t)

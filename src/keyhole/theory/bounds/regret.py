@@ -2,218 +2,139 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
-from numpy.typing import ArrayLike
+from numpy import log, pi, sqrt
 
-from keyhole.theory.bounds.estimation import h, nu_1
-from keyhole.theory.bounds.guards import guarded
-from keyhole.theory.bounds.parts import Floats, floats, root, spread
+from keyhole.theory.bounds.brackets import spread
+from keyhole.theory.bounds.decorator import bound
+from keyhole.theory.bounds.estimation import h, length, nu_1
 from keyhole.theory.bounds.pulls import tau
+from keyhole.theory.constants import Constants
+from keyhole.theory.ranges import Floats
 
 
-@guarded
-def g_1(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    dim: int,
-    p_min: float,
-    v: float,
-    r: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """g^(1)(delta): from tau_M on |sample - eta| is at most g_1 / sqrt(t) (eq:g1).
+@bound(
+    "eq:g1",
+    "a sample's error times the root of the rounds",
+    starts="tau",
+    rests_on=("sampling_error", "tau"),
+)
+def g_1(c: Constants, *, horizon: Floats) -> Floats:
+    """Return g^(1)(delta): from tau_M on |sample - eta| is at most g_1 / sqrt(t) (eq:g1).
 
     sqrt(8 / (p_min lambda_m)) (v sqrt(2 d_y log(2 T N / delta)) + R sqrt(...) + c_eta). The proof
     of thm:reg2 gives the same name to twice this, for two samples.
     """
-    bracket = spread(horizon, n_arms, dim, v, r, c_eta, length, delta)
-    return floats(root(8.0, p_min * lambda_m) * bracket)
+    bracket = spread(c, horizon, length(c, horizon=horizon))
+    return sqrt(8.0 / (c.p_min * c.lambda_m)) * bracket
 
 
-@guarded
-def c_m(
-    *,
-    horizon: ArrayLike,
-    dim: int,
-    v: float,
-    r: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """c_M(delta, T) = 8 v sqrt(pi / lambda_m) + 4 h (eq:cm)."""
-    constant = h(
-        horizon=horizon, dim=dim, r=r, c_eta=c_eta, length=length, lambda_m=lambda_m, delta=delta
-    )
-    return floats(8.0 * v * root(np.pi, lambda_m) + 4.0 * constant)
+@bound("eq:cm", "the constant of a suboptimal pull", starts="nu_1", rests_on=("h",))
+def c_m(c: Constants, *, horizon: Floats) -> Floats:
+    """Return c_M(delta, T) = 8 v sqrt(pi / lambda_m) + 4 h (eq:cm)."""
+    return 8.0 * c.v * sqrt(pi / c.lambda_m) + 4.0 * h(c, horizon=horizon)
 
 
-@guarded
-def suboptimal_probability(
-    t: ArrayLike,
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    dim: int,
-    p_min: float,
-    margin: float,
-    v: float,
-    r: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """4 C N c_M / sqrt(p_min t), which bounds the probability of a suboptimal pull, from tau_M on.
+@bound(
+    "thm:reg2",
+    "probability of a suboptimal pull in the last round",
+    starts="tau",
+    rests_on=("c_m", "tau"),
+    gaps=("impossible-arms",),
+)
+def suboptimal_probability(c: Constants, *, horizon: Floats, t: Floats) -> Floats:
+    """Return 4 C N c_M / sqrt(p_min t), from tau_M on (thm:reg2).
 
-    The last step in the proof of thm:reg2 but one. Above 1 it says nothing.
+    It bounds the probability of a suboptimal pull: the last step in the proof but one. Above 1 it
+    says nothing.
     """
-    constant = c_m(
-        horizon=horizon, dim=dim, v=v, r=r, c_eta=c_eta, length=length, lambda_m=lambda_m,
-        delta=delta,
-    )  # fmt: skip
-    return floats(4.0 * margin * n_arms * constant / np.sqrt(p_min * floats(t)))
+    return 4.0 * c.margin * c.n_arms * c_m(c, horizon=horizon) / sqrt(c.p_min * t)
 
 
-@guarded
-def theorem_2(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    dim: int,
-    p_min: float,
-    kappa: float,
-    margin: float,
-    v: float,
-    r: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """The regret that Algorithm 1 does not exceed with probability 1 - delta (thm:reg2).
+@bound(
+    "thm:reg2",
+    "regret of Algorithm 1",
+    starts="tau",
+    rests_on=("g_1", "suboptimal_probability"),
+    gaps=("delta",),
+    corrected="4 c_M, from the step before, where 16 c_M is printed",
+)
+def theorem_2(c: Constants, *, horizon: Floats) -> Floats:
+    """Return the regret that Algorithm 1 does not exceed, with probability 1 - delta (thm:reg2).
 
     2 c_eta L tau_M + 2 L g_1 (sqrt(4 log T log(1 / delta)) + 4 c_M C N log T / sqrt(p_min)).
-    With the L of `length` it grows like (log T)^5.5. The 4 is from the step before; 16 is
-    printed.
+    With the L of eq:ybnd it grows like (log T)^5.5. The 4 is from the step before; 16 is printed.
     """
-    of: dict[str, Any] = {"c_eta": c_eta, "length": length, "lambda_m": lambda_m, "delta": delta}
-    last = tau(horizon=horizon, n_arms=n_arms, p=p_min, v=v, kappa=kappa, **of)
-    errors = 2.0 * g_1(horizon=horizon, n_arms=n_arms, dim=dim, p_min=p_min, v=v, r=r, **of)
-    pulls = c_m(horizon=horizon, dim=dim, v=v, r=r, **of)
-    logarithm = np.log(floats(horizon))
-    chance = np.sqrt(4.0 * logarithm * np.log(1.0 / delta))
-    summed = 4.0 * pulls * margin * n_arms * logarithm / np.sqrt(p_min)
-    return floats(floats(length) * (2.0 * c_eta * last + errors * (chance + summed)))
+    first = 2.0 * c.c_eta * tau(c, horizon=horizon, p=c.p_min)
+    errors = 2.0 * g_1(c, horizon=horizon)
+    chance = sqrt(4.0 * log(horizon) * log(1.0 / c.delta))
+    pulls = 4.0 * c_m(c, horizon=horizon) * c.margin * c.n_arms * log(horizon) / sqrt(c.p_min)
+    return length(c, horizon=horizon) * (first + errors * (chance + pulls))
 
 
-@guarded
-def bounded_corollary(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    dim: int,
-    p_min: float,
-    kappa: float,
-    margin: float,
-    v: float,
-    r: float,
-    c_eta: float,
-    largest: float,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """Theorem 2 where no observation is longer than `largest`, ever: it then grows like (log T)^2.
+@bound(
+    "thm:reg2",
+    "regret of Algorithm 1 where no observation is ever longer than a number",
+    starts="tau",
+    rests_on=("theorem_2",),
+)
+def bounded_corollary(c: Constants, *, horizon: Floats, largest: float) -> Floats:
+    """Return theorem 2 where no observation is longer than `largest`, ever (thm:reg2).
 
-    The first corollary of thm:reg2. The second is `shared_theorem`.
+    It grows like (log T)^2. The first corollary of thm:reg2; the second is `shared_theorem`.
     """
-    return theorem_2(
-        horizon=horizon, n_arms=n_arms, dim=dim, p_min=p_min, kappa=kappa, margin=margin, v=v, r=r,
-        c_eta=c_eta, length=largest, lambda_m=lambda_m, delta=delta,
-    )  # fmt: skip
+    return theorem_2(replace(c, longest=largest), horizon=horizon)
 
 
-@guarded
-def g(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    dim: int,
-    v: float,
-    r: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """The shared parameter's g: the errors of two samples add up to at most g / sqrt(t).
+@bound(
+    "thm:reg1",
+    "errors of two samples times the root of the rounds, shared parameter",
+    starts="nu_1",
+    rests_on=("sampling_error",),
+    corrected="with the root of 2 / lambda_m that lem:eta1 brings, and without an undefined lambda",
+)
+def g(c: Constants, *, horizon: Floats) -> Floats:
+    """Return g: with a shared parameter two samples' errors add up to at most g / sqrt(t).
 
     2 sqrt(2 / lambda_m) (v sqrt(2 d_y log(2 T N / delta)) + R sqrt(...) + c_eta), in the proof of
     thm:reg1. The printed g lacks the root that lem:eta1 brings, and divides by a lambda that is
     not defined.
     """
-    bracket = spread(horizon, n_arms, dim, v, r, c_eta, length, delta)
-    return floats(2.0 * root(2.0, lambda_m) * bracket)
+    bracket = spread(c, horizon, length(c, horizon=horizon))
+    return 2.0 * sqrt(2.0 / c.lambda_m) * bracket
 
 
-@guarded
-def shared_suboptimal_probability(
-    t: ArrayLike,
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    dim: int,
-    margin: float,
-    v: float,
-    r: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """2 C N c_M / sqrt(t), which bounds the probability of a suboptimal pull, from nu_1 on.
+@bound(
+    "eq:probijsum",
+    "probability of a suboptimal pull, shared parameter",
+    starts="nu_1",
+    rests_on=("c_m",),
+    corrected="without the L of eq:probij",
+)
+def shared_suboptimal_probability(c: Constants, *, horizon: Floats, t: Floats) -> Floats:
+    """Return 2 C N c_M / sqrt(t), from nu_1 on (eq:probijsum).
 
-    eq:probijsum, for a shared parameter; the L in eq:probij before it is a slip. Above 1 it says
-    nothing.
+    It bounds the probability of a suboptimal pull with a shared parameter; the L in eq:probij
+    before it is a slip. Above 1 it says nothing.
     """
-    constant = c_m(
-        horizon=horizon, dim=dim, v=v, r=r, c_eta=c_eta, length=length, lambda_m=lambda_m,
-        delta=delta,
-    )  # fmt: skip
-    return floats(2.0 * margin * n_arms * constant / np.sqrt(floats(t)))
+    return 2.0 * c.margin * c.n_arms * c_m(c, horizon=horizon) / sqrt(t)
 
 
-@guarded
-def shared_theorem(
-    *,
-    horizon: ArrayLike,
-    n_arms: int,
-    dim: int,
-    margin: float,
-    v: float,
-    r: float,
-    c_eta: float,
-    length: ArrayLike,
-    lambda_m: float,
-    delta: float,
-) -> Floats:
-    """The regret that Algorithm 2 does not exceed with probability 1 - delta (thm:reg1).
+@bound(
+    "thm:reg1",
+    "regret of Algorithm 2, if all arms share a parameter",
+    starts="nu_1",
+    rests_on=("g", "shared_suboptimal_probability"),
+    gaps=("filtration", "delta"),
+)
+def shared_theorem(c: Constants, *, horizon: Floats) -> Floats:
+    """Return the regret that Algorithm 2 does not exceed, with probability 1 - delta (thm:reg1).
 
     2 c_eta L nu_1 + L g (sqrt(4 log T log(1 / delta)) + 2 c_M C N log T). It is the second
     corollary of thm:reg2 with its constants.
     """
-    of: dict[str, Any] = {"c_eta": c_eta, "length": length, "lambda_m": lambda_m, "delta": delta}
-    first = nu_1(horizon=horizon, n_arms=n_arms, length=length, lambda_m=lambda_m, delta=delta)
-    errors = g(horizon=horizon, n_arms=n_arms, dim=dim, v=v, r=r, **of)
-    pulls = c_m(horizon=horizon, dim=dim, v=v, r=r, **of)
-    logarithm = np.log(floats(horizon))
-    chance = np.sqrt(4.0 * logarithm * np.log(1.0 / delta))
-    summed = 2.0 * pulls * margin * n_arms * logarithm
-    return floats(floats(length) * (2.0 * c_eta * first + errors * (chance + summed)))
+    first = 2.0 * c.c_eta * nu_1(c, horizon=horizon)
+    chance = sqrt(4.0 * log(horizon) * log(1.0 / c.delta))
+    pulls = 2.0 * c_m(c, horizon=horizon) * c.margin * c.n_arms * log(horizon)
+    return length(c, horizon=horizon) * (first + g(c, horizon=horizon) * (chance + pulls))

@@ -1,0 +1,103 @@
+"""`Layout`: the names of columns, which of them are indicators, and which products follow them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.core.kernels import Ints
+
+# The name of the constant among the columns of a design.
+CONSTANT = "constant"
+
+
+class Layout(NamedTuple):
+    """What the columns of an observation are.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        The names of the columns; None if they have none.
+    is_indicator : ndarray of bool of shape (dim,)
+        Columns of 0 and 1, whose unit is 1.
+    crosses : ndarray of int of shape (m, 2)
+        Pairs of columns whose product is one more column of the design each.
+    cross_names : tuple of str
+        The names of these.
+    group : ndarray of int of shape (dim,)
+        Columns of one category have one number; every other column has a number of its own.
+    """
+
+    names: tuple[str, ...] | None
+    is_indicator: Any
+    crosses: Ints
+    cross_names: tuple[str, ...]
+    group: Ints
+
+    @classmethod
+    def plain(cls, dim: int) -> Layout:
+        """Return the layout of numbers without names."""
+        none = np.empty((0, 2), dtype=np.int64)
+        return cls(None, np.zeros(dim, dtype=bool), none, (), np.arange(dim))
+
+    @property
+    def dim(self) -> int:
+        """The number of columns of an observation."""
+        return len(self.is_indicator)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a design has no columns but those of the observation."""
+        return len(self.crosses) == 0
+
+    def design_names(self, *, intercept: bool) -> tuple[str, ...]:
+        """Return the names of the columns of a design."""
+        names = self.names or tuple(str(j) for j in range(self.dim))
+        return ((CONSTANT,) if intercept else ()) + names + self.cross_names
+
+    def places_in(self, other: Layout) -> Ints:
+        """Return where each column of an observation is in a wider layout."""
+        place = {name: j for j, name in enumerate(other.names or ())}
+        return np.array([place[name] for name in self.names or ()], dtype=np.int64)
+
+    def design_places_in(self, other: Layout, *, intercept: bool) -> Ints:
+        """Return where each column of a design is in a wider layout.
+
+        Parameters
+        ----------
+        other : Layout
+            The wider layout.
+        intercept : bool
+            Whether designs begin with a constant.
+        """
+        place = {name: j for j, name in enumerate(other.design_names(intercept=intercept))}
+        mine = self.design_names(intercept=intercept)
+        return np.array([place[name] for name in mine], dtype=np.int64)
+
+    def siblings_of(self, other: Layout) -> Ints:
+        """Return, for each column of a wider layout, a column here of the same category, or -1.
+
+        A column that is here is its own sibling. A new level of a category was 0 wherever another
+        level of it was seen, and missing where that was.
+        """
+        mine = {name: j for j, name in enumerate(self.names or ())}
+        names = other.names or ()
+        first: dict[int, int] = {}
+        for j, name in enumerate(names):
+            if name in mine:
+                first.setdefault(int(other.group[j]), mine[name])
+        return np.array(
+            [mine.get(name, first.get(int(other.group[j]), -1)) for j, name in enumerate(names)],
+            dtype=np.int64,
+        )
+
+    def baseline(self) -> Ints:
+        """Return which columns are 1 in the record that effects are counted from.
+
+        Numbers are 0, booleans are False, and each category has its first level.
+        """
+        groups, counts = np.unique(self.group, return_counts=True)
+        categories = groups[counts > 1]
+        first = [int(np.flatnonzero(self.group == g)[0]) for g in categories.tolist()]
+        return np.array(first, dtype=np.int64)

@@ -1,0 +1,61 @@
+"""`Quantity`, a constant with its standard error, and the world that constants come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from keyhole.core import Streams
+from keyhole.theory.ranges import Floats
+
+
+class Arrays(Protocol):
+    """The properties of a world that the theory needs: those of `LinearWorld`."""
+
+    @property
+    def eta(self) -> Floats: ...  # noqa: D102
+    @property
+    def sensing_covariance(self) -> Floats: ...  # noqa: D102
+    @property
+    def observation_covariance(self) -> Floats: ...  # noqa: D102
+    @property
+    def optimality(self) -> tuple[Floats, Floats]: ...  # noqa: D102
+    @property
+    def shared_context(self) -> bool: ...  # noqa: D102
+    @property
+    def is_subgaussian(self) -> bool: ...  # noqa: D102
+    @property
+    def r1(self) -> float: ...  # noqa: D102
+    @property
+    def r2(self) -> float: ...  # noqa: D102
+
+    def start(self, source: Streams) -> Any:  # noqa: D102
+        ...
+
+    def rounds(self, state: Any, n: int) -> Any:  # noqa: D102
+        ...
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A constant of an instance.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    error : float
+        Its standard error; 0 means exact.
+    label : str
+        Its label in the paper.
+    meaning : str
+        What it is.
+    """
+
+    value: float
+    error: float
+    label: str
+    meaning: str
+
+    def __float__(self) -> float:
+        return self.value
