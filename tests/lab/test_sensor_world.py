@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,23 @@ def test_the_worlds_own_sensors_are_an_oracle() -> None:
         )
     with pytest.raises(kh.InvalidValue, match="is for simulations"):
         kh.SensorLearner(policy, "oracle").start(2, 4)
+
+
+def test_results_are_kept_for_the_very_sensors(tmp_path: Path) -> None:
+    """What is kept belongs to sensors by their numbers, however often they were used before."""
+    world, learner = a_world(), kh.SensorLearner(kh.ThompsonSampling(), sensors())
+
+    def run(one: kh.SensorLearner) -> Any:
+        return kh.simulate(
+            world, {"mu": one}, horizon=20, replications=1, seed=1, resume=tmp_path, progress=False
+        )
+
+    first = run(learner)
+    assert learner.dim == 4  # which is computed once, and kept in the learner
+    assert_array_equal(run(learner).regret, first.regret)
+    other = {**sensors(), "coarse": sensors()["fine"]}
+    with pytest.raises(kh.InvalidValue):
+        run(kh.SensorLearner(kh.ThompsonSampling(), other))
 
 
 def test_entries_may_be_missing_besides() -> None:

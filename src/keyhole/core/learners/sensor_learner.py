@@ -350,6 +350,20 @@ class SensorLearner:
             )
         return rows
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """All settings but the policy, in plain types; sensors by a digest."""
+        sensors: Any = self.sensors
+        if self.is_complete:
+            named = zip(self.names, self.sensors, strict=True)
+            sensors = [[name, sensor.digest] for name, sensor in named]
+        return {
+            "sensors": sensors,
+            "intercept": self.intercept,
+            "reward_scale": self.reward_scale,
+            "em": self.em,
+        }
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensorLearner):
             return NotImplemented

@@ -11,6 +11,7 @@ from y has coefficients D'mu + delta, with delta ~ N(0, (mu'R mu) gram^-1). `dou
 from __future__ import annotations
 
 import copy
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -374,6 +375,11 @@ class Sensor:
 
     def __hash__(self) -> int:
         return hash(self._key)
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256 of all that the sensor is made of."""
+        return hashlib.sha256(b"/".join(self._key)).hexdigest()
 
     @cached_property
     def _key(self) -> tuple[bytes, ...]:
