@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from keyhole.core import (
         OFUL,
         AnyLearner,
+        Belief,
         Chosen,
         Draws,
         EpsilonGreedy,
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
         Policy,
         Posterior,
         Rule,
+        Sensor,
+        SensorLearner,
         Streams,
         ThompsonSampling,
         Transformed,
@@ -57,6 +60,7 @@ __all__ = [
     "AlreadyLearned",
     "AnyLearner",
     "Bandit",
+    "Belief",
     "Chosen",
     "DataUnavailable",
     "Dataset",
@@ -86,6 +90,8 @@ __all__ = [
     "RandomMissingWorld",
     "Rounds",
     "Rule",
+    "Sensor",
+    "SensorLearner",
     "SimulationInterrupted",
     "Streams",
     "ThompsonSampling",
@@ -106,10 +112,10 @@ __all__ = [
 # before NumPy is loaded, and deciding online needs nothing of the extra "lab".
 _HOMES = {
     "keyhole.core": (
-        *("OFUL", "AnyLearner", "Chosen", "Draws", "EpsilonGreedy", "Features", "Greedy"),
-        *("GreedyFirst", "Learner", "LinUCB", "Policy", "Posterior"),
-        *("Rule", "Streams", "ThompsonSampling", "Transformed", "Uniform"),
-        "choice_probabilities",
+        *("OFUL", "AnyLearner", "Belief", "Chosen", "Draws", "EpsilonGreedy", "Features"),
+        *("Greedy", "GreedyFirst", "Learner", "LinUCB", "Policy", "Posterior"),
+        *("Rule", "Sensor", "SensorLearner", "Streams", "ThompsonSampling", "Transformed"),
+        *("Uniform", "choice_probabilities"),
     ),
     "keyhole.errors": (
         *("AlreadyLearned", "DataUnavailable", "FileError", "InvalidValue", "KeyholeError"),

@@ -350,7 +350,7 @@ def test_data_csv_is_what_the_docs_say(finished: Path) -> None:
 
 
 def test_panels_that_are_compared_have_one_range(finished: Path) -> None:
-    for name in ("fig1", "fig2", "fig3", "shared", "scaling", "missing"):
+    for name in ("fig1", "fig2", "fig3", "shared", "scaling", "missing", "sensors"):
         table = xr.load_dataset(finished / name / "data.nc")
         figure = STUDIES[name].figure(table)
         assert len({axes.get_ylim() for axes in figure.axes}) == 1, name
@@ -403,6 +403,7 @@ def test_every_study_says_what_it_is() -> None:
         "shared",
         "scaling",
         "missing",
+        "sensors",
         "warfarin",
         "trial",
         "park2021",

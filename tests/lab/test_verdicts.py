@@ -286,6 +286,38 @@ def test_what_missing_accepts(saved: float, expected: Outcome) -> None:
     assert set(outcomes("missing", table)) == {expected}
 
 
+@pytest.mark.parametrize(
+    ("alone", "saved", "more", "expected"),
+    [
+        (0.0, 0.6, 0.0, [HOLDS, HOLDS, HOLDS]),
+        (0.3, 0.6, 0.0, [FAILS, HOLDS, HOLDS]),
+        (-0.3, 0.4, 0.0, [FAILS, FAILS, HOLDS]),
+        (0.2, 0.5, 0.25, [CANNOT, CANNOT, CANNOT]),
+        (0.0, 0.6, 0.4, [HOLDS, HOLDS, FAILS]),
+    ],
+)
+def test_what_sensors_accepts(
+    alone: float, saved: float, more: float, expected: list[Outcome]
+) -> None:
+    """Regret of learning mu: 1 with 10 sensors; with 50 of them more, by a share."""
+    rng = np.random.default_rng(7)
+    cases = [(1, 5), (10, 5), (50, 5), (1, 40)]
+    pooled = np.array([1.0, 1.0, 1.0 + more, 1.0])
+    separate = pooled / (1.0 - np.array([alone, saved, saved, saved]))
+    level = np.stack([pooled, separate], axis=1)[:, :, None]
+    values = level * (1 + 0.03 * rng.standard_normal((4, 2, 16)))
+    table = xr.Dataset(
+        {"regret": (("cell", "policy", "replication", "time"), values[..., None])},
+        coords={
+            "n_sensors": ("cell", [case[0] for case in cases]),
+            "dim": ("cell", [case[1] for case in cases]),
+            "policy": ["mu, through all sensors", "eta, for each sensor"],
+            "time": [1500],
+        },
+    )
+    assert outcomes("sensors", table) == expected
+
+
 # -- the statistics -------------------------------------------------------------------------------
 
 

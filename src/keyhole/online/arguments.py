@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
-from keyhole.core import MOST_ARMS, Arm, Floats
+from keyhole.core import MOST_ARMS, Arm, Floats, Rule
 from keyhole.errors import InvalidValue, shown
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
@@ -128,3 +128,12 @@ def _listed(decisions: Any) -> list[Decision]:
     if strange := [each for each in listed if not isinstance(each, Decision)]:
         raise InvalidValue(f"learn_many takes Decisions, got {shown(strange[0])}")
     return listed
+
+
+def check_not_joint(rule: Rule) -> None:
+    """Raise if arms are scored by one sample, whose probabilities are not known."""
+    if rule.joint:
+        raise InvalidValue(
+            "choice_probabilities needs draw='per-arm': with draw='joint' scores depend on each "
+            "other, and only the probability of a decision between two arms is known"
+        )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from keyhole.core import (
     Posterior,
     Recipe,
     Seed,
+    SensorLearner,
     choice_probabilities,
     choice_streams,
     kernels,
@@ -81,7 +82,10 @@ class Bandit(Named):
         linear = isinstance(learner, Learner | Policy | type)
         if cls is Bandit and not linear and isinstance(learner, AnyLearner):
             from keyhole.online.own import OwnBandit
+            from keyhole.online.sensing import SensorBandit
 
+            if isinstance(learner, SensorLearner):
+                return object.__new__(SensorBandit)  # type: ignore[return-value] # of this kind
             return object.__new__(OwnBandit)  # type: ignore[return-value] # of this kind
         return object.__new__(cls)
 
@@ -180,7 +184,9 @@ class Bandit(Named):
 
     # -- choosing ---------------------------------------------------------------------------------
 
-    def choose(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decision:
+    def choose(
+        self, y: ArrayLike, *, among: Iterable[Arm] | None = None, sensor: object = None
+    ) -> Decision:
         """Choose an arm from what is seen.
 
         Parameters
@@ -192,7 +198,11 @@ class Bandit(Named):
         among : iterable of names, or dict of names and records, optional
             The arms available this time; rows of y are then theirs, in that order. With features
             of arms, their records by name. With a shared parameter these arms may be new.
+        sensor : str, int or Sensor, optional
+            The sensor that y is a measurement of, for a `SensorLearner`.
         """
+        if sensor is not None:
+            raise InvalidValue(f"sensor needs a SensorLearner, got {shown(self._learner)}")
         with self._lock:
             if among is None:
                 everyday = self._everyday or self._begun()
@@ -232,6 +242,7 @@ class Bandit(Named):
         among : iterable of names, optional
             As in `choose`.
         """
+        arguments.check_not_joint(self._rule)
         with self._at_work():
             rows, arms, encoder = self._encoded(y, among)
             learned = self._learned if encoder is None else self._learned.in_columns_of(encoder)
@@ -286,7 +297,14 @@ class Bandit(Named):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def learn(self, decision: Decision, reward: float, *, again: bool = False) -> None:
+    def learn(
+        self,
+        decision: Decision,
+        reward: float,
+        *,
+        again: bool = False,
+        context: ArrayLike | None = None,
+    ) -> None:
         """Learn the reward of a decision, now or much later, in any order, once.
 
         The observation of a decision that was made elsewhere counts as seen.
@@ -299,6 +317,8 @@ class Bandit(Named):
             Its reward; True and False are 1 and 0.
         again : bool, default False
             Learn one more reward of a decision that was learned already.
+        context : array_like of shape (context_dim,), optional
+            The context, if it is known by now, for a `SensorLearner`.
 
         Raises
         ------
@@ -306,6 +326,8 @@ class Bandit(Named):
             If its reward was learned: by this very object, or by one of the same id among the
             last 10,000 that were.
         """
+        if context is not None:
+            raise InvalidValue(f"context needs a SensorLearner, got {shown(self._learner)}")
         if again is False and (
             type(reward) in PLAIN_NUMBERS or (type(reward) is int and abs(reward) < 2**53)
         ):
@@ -447,9 +469,7 @@ class Bandit(Named):
         >>> kh.Bandit.load(bandit.to_bytes()).arms
         ('A', 'B')
         """
-        file = io.BytesIO()
-        self.save(file)
-        return file.getvalue()
+        return storage.as_bytes(self.save)
 
     @classmethod
     def load(
@@ -503,9 +523,9 @@ class Bandit(Named):
         random = None if resume else choice_streams(seed_sequence(seed))
         if not isinstance(features, Recipe | None):
             raise InvalidValue(f"features must be a Transformed, got {shown(features)}")
-        parts, build = storage.load(source, policy, features)
-        bandit = object.__new__(cls)
-        bandit._restore(parts, parts.random if random is None else random)
+        bandit, build = storage.load(
+            source, partial(cls._of_record, policy=policy, features=features, random=random)
+        )
         if resume and build != kernels.BUILD:
             warnings.warn(
                 f"{given_name(source)} was written by the build {shown(build)} of the kernels, and "
@@ -514,6 +534,26 @@ class Bandit(Named):
                 KeyholeWarning,
                 stacklevel=2,
             )
+        return bandit
+
+    @classmethod
+    def _of_record(
+        cls,
+        record: storage.Record,
+        *,
+        policy: Policy | None,
+        features: Recipe | None,
+        random: kernels.Bits | None,
+    ) -> Bandit:
+        """Return the bandit of a file's content, of the kind that it is."""
+        if record.header["format"] == storage.SENSOR_FORMAT:
+            from keyhole.online import sensor_storage
+            from keyhole.online.sensing import SensorBandit
+
+            return SensorBandit.of_parts(sensor_storage.parse(record, policy), random)
+        parts = storage.parse(record, policy, features)
+        bandit = object.__new__(cls)
+        bandit._restore(parts, parts.random if random is None else random)
         return bandit
 
     def _snapshot(self) -> storage.Record:

@@ -52,6 +52,8 @@ class Decision(Choice):
         The entries of the observation that were missing, and predicted from the others.
     levels : sequence of (str, str), optional
         The levels of growing categories, (field, level), that the observation has columns for.
+    sensor : str or int, optional
+        The name of the sensor that the observation is a measurement of.
 
     Examples
     --------
@@ -63,7 +65,7 @@ class Decision(Choice):
     True
     """
 
-    __slots__ = ()
+    __slots__ = ("_sensor",)
 
     def __init__(
         self,
@@ -75,6 +77,7 @@ class Decision(Choice):
         id: str | None = None,  # noqa: A002 - the field's word
         predicted: ArrayLike = (),
         levels: Sequence[tuple[str, str]] | None = None,
+        sensor: Arm | None = None,
     ) -> None:
         seen = checks.with_missing("observation", observation)
         if seen.ndim != 1:
@@ -95,6 +98,7 @@ class Decision(Choice):
         self._has_missing = bool(np.isnan(seen).any())
         self._predicted = _places(predicted, seen.size)
         self._grown = None if levels is None else _levels(levels)
+        self._sensor: Arm | None = None if sensor is None else arm_name(sensor)
 
     @classmethod
     def made(
@@ -171,6 +175,11 @@ class Decision(Choice):
         return self._predicted
 
     @property
+    def sensor(self) -> Arm | None:
+        """The name of the sensor that the observation is a measurement of, if there is one."""
+        return getattr(self, "_sensor", None)  # which compiled code does not set
+
+    @property
     def has_missing(self) -> bool:
         """Whether an entry is missing still: one that was never seen cannot be predicted."""
         return self._has_missing
@@ -213,22 +222,28 @@ class Decision(Choice):
             (self._observation, self._predicted) if observation is None else (observation, ())
         )
         other = Decision(
-            arm=arm, observation=seen, id=self.id, predicted=predicted, levels=self._grown
+            arm=arm,
+            observation=seen,
+            id=self.id,
+            predicted=predicted,
+            levels=self._grown,
+            sensor=self.sensor,
         )
         other._learned_by = self._learned_by
         other._is_for_all = self._is_for_all and observation is None
         return other
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists; `predicted` and `levels` only if needed."""
+        """Return plain numbers, strings and lists; the last three keys only if they are needed."""
         record = self._but_probability()
         ordered = {
             name: self.probability if name == "probability" else record[name]
             for name in ("id", "arm", "probability", "score", "observation")
         }
         rest = {"predicted": record["predicted"]} if self._predicted else {}
-        if self._grown is not None:
-            rest["levels"] = record["levels"]
+        for name, value in (("levels", self._grown), ("sensor", self.sensor)):
+            if value is not None:
+                rest[name] = record[name]
         return {**ordered, **rest}
 
     @classmethod
@@ -241,7 +256,10 @@ class Decision(Choice):
                 f"a decision's record has at least the keys 'arm' and 'observation', "
                 f"got {sorted(map(str, record))}"
             )
-        known = ("arm", "observation", "probability", "score", "id", "predicted", "levels")
+        known = (
+            *("arm", "observation", "probability", "score", "id", "predicted"),
+            *("levels", "sensor"),
+        )
         return cls(**{name: record[name] for name in known if name in record})
 
     def __eq__(self, other: object) -> bool:
@@ -264,6 +282,7 @@ class Decision(Choice):
             "observation": [None if x != x else x for x in self._observation.tolist()],
             "predicted": list(self._predicted),
             "levels": None if self._grown is None else [list(pair) for pair in self._grown],
+            "sensor": self.sensor,
         }
 
     __hash__ = None  # type: ignore[assignment]
@@ -281,8 +300,9 @@ class Decision(Choice):
     def __repr__(self) -> str:
         # A probability that nobody has read is not integrated to be shown.
         record = {**self._but_probability(), "probability": self._probability}
-        shown_fields = ("id", "arm", "probability", "score", "observation", "predicted")
+        shown_fields = ("id", "arm", "probability", "score", "observation", "predicted", "sensor")
         left_out = {"predicted"} if not self._predicted else set()
+        left_out |= {"sensor"} if self.sensor is None else set()
         if self._probability is None and self._score_params is not None:
             left_out.add("probability")
         fields = ", ".join(f"{k}={record[k]!r}" for k in shown_fields if k not in left_out)

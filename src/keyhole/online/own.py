@@ -98,7 +98,9 @@ class OwnBandit(Bandit):
 
     # -- choosing and learning --------------------------------------------------------------------
 
-    def choose(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decision:
+    def choose(
+        self, y: ArrayLike, *, among: Iterable[Arm] | None = None, sensor: object = None
+    ) -> Decision:
         """Choose an arm, as `Bandit.choose`.
 
         Parameters
@@ -107,9 +109,13 @@ class OwnBandit(Bandit):
             What is seen for all arms, or a row for each.
         among : None
             Refused: the learner was started with as many arms as there are.
+        sensor : None
+            Refused, as it needs a `SensorLearner`.
         """
         if among is not None:
             self._refuse("among")
+        if sensor is not None:
+            self._refuse("sensor")
         rows = np.atleast_2d(checks.with_missing("y", y))
         arguments.check_rows(y, rows.shape, len(self.arms), self.dim)
         with self._lock:
@@ -134,7 +140,14 @@ class OwnBandit(Bandit):
         observation = (rows[0] if len(rows) == 1 else rows).copy()  # which the learner may change
         return checked_choice(self._own.choose(self._state, observation, draws), self._own, n)
 
-    def learn(self, decision: Decision, reward: float, *, again: bool = False) -> None:
+    def learn(
+        self,
+        decision: Decision,
+        reward: float,
+        *,
+        again: bool = False,
+        context: ArrayLike | None = None,
+    ) -> None:
         """Learn the reward of a decision, once, as `Bandit.learn`.
 
         Parameters
@@ -145,7 +158,11 @@ class OwnBandit(Bandit):
             Its reward; True and False are 1 and 0.
         again : bool, default False
             Learn one more reward of a decision that was learned already.
+        context : None
+            Refused, as it needs a `SensorLearner`.
         """
+        if context is not None:
+            self._refuse("context")
         arguments.check_decision(decision)
         number = arguments.reward_number(reward)
         checks.flag("again", again)

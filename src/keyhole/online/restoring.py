@@ -140,7 +140,7 @@ def learned(
         The prior precision of the policy.
     """
     parts = 1 + len(arms.names) if arms.is_hybrid else 1
-    state = _state(arrays, arms.n_parameters, parts * observer.n_columns, prior)
+    state = posterior_state(arrays, arms.n_parameters, parts * observer.n_columns, prior)
     found = LearnerState(arms, observer, Posterior.of_state(state), encoder)
     waiting = _rewards("waiting", header, arrays, arms, {"observation": observer.dim})
     keys = texts("waiting_keys", header["waiting_keys"])
@@ -163,10 +163,10 @@ def _rewards(
         raise FileError(f"the saved rewards are of an arm that is not there: {unknown[0]!r}")
     n = len(names)
     columns = {
-        row: _like(arrays, f"{name}_{row}", (n, d), nan=row == "observation")
+        row: like(arrays, f"{name}_{row}", (n, d), nan=row == "observation")
         for row, d in rows.items()
     }
-    rewards = _like(arrays, f"{name}_reward", (n,)).tolist()
+    rewards = like(arrays, f"{name}_reward", (n,)).tolist()
     return [
         {"arm": arm, "reward": rewards[k], **{row: column[k] for row, column in columns.items()}}
         for k, arm in enumerate(names)
@@ -175,12 +175,12 @@ def _rewards(
 
 def _like_those_of(known: Any, prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
     return {
-        name: _like(arrays, f"{prefix}_{name}", array.shape, dtype=array.dtype)
+        name: like(arrays, f"{prefix}_{name}", array.shape, dtype=array.dtype)
         for name, array in known._asdict().items()
     }
 
 
-def _like(
+def like(
     arrays: Arrays, name: str, shape: tuple[int, ...], *, nan: bool = False, dtype: Any = np.float64
 ) -> NDArray[Any]:
     """Return an array of a file, if it is of this shape and type and holds finite numbers."""
@@ -199,12 +199,22 @@ def _like(
     return np.require(array, requirements=["C", "W"])
 
 
-def _state(arrays: Arrays, n_parameters: int, dim: int, prior: float) -> State:
-    """Return the arrays as a state of this size, if sums and caches fit together."""
+def posterior_state(arrays: Arrays, n_parameters: int, dim: int, prior: float) -> State:
+    """Return the arrays as a state of this size, if sums and caches fit together.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        The arrays of a file.
+    n_parameters, dim : int
+        The size.
+    prior : float
+        The precision of the policy's prior.
+    """
     k, d = n_parameters, dim
     shapes = dict.fromkeys(State._fields, (k,))
     shapes |= {"matrices": (k, d + 1, d), "moment": (k, d), "mean": (k, d)}  # type: ignore[dict-item]
-    state = State(**{name: _like(arrays, name, shape) for name, shape in shapes.items()})
+    state = State(**{name: like(arrays, name, shape) for name, shape in shapes.items()})
     never_negative = ("n", "squares", "residual", "penalty", "trace", "bound", "staleness")
     for name in never_negative:
         if (getattr(state, name) < 0).any():

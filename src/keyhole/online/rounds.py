@@ -14,7 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
-from keyhole.core import Arm, Arms, Floats, Ints, LearnerState, Rule, kernels
+from keyhole.core import (
+    Arm,
+    Arms,
+    Chosen,
+    Draws,
+    Floats,
+    Ints,
+    LearnerState,
+    Rule,
+    choose_jointly,
+    kernels,
+)
 from keyhole.errors import InvalidValue
 from keyhole.online import arguments, labels
 from keyhole.online.calls import WholeCalls
@@ -45,7 +56,11 @@ class Rounds(WholeCalls):
             filled, design = learned.prepared(rows)
             rule, offset = learned.rule_now(rule), learned.observer.offset
             design = learned.placed(design, arms)
-        place, score, score_params, column = self._online(arms, rule).choose_rows(design)
+        if rule.joint:
+            chosen, score = self._choose_jointly(design, rule, arms.parameter_of.size)
+            place, score_params, column = chosen.arm, None, -1
+        else:
+            place, score, score_params, column = self._online(arms, rule).choose_rows(design)
         row = place if len(rows) > 1 else 0
         own = filled[row].copy() if len(rows) > 1 else filled[0]
         self._lineage.decisions += 1
@@ -61,10 +76,19 @@ class Rounds(WholeCalls):
             *(() if plain else _missing_in(rows[row], own)),
         )
         decision._grown = learned.grown
+        if rule.joint and self._probabilities:
+            decision._probability = chosen.probability
         self._columns = columns
         if not plain:
             self._see(rows)
         return decision
+
+    def _choose_jointly(self, rows: Floats, rule: Rule, n_arms: int) -> tuple[Chosen, float]:
+        """Choose by one sample of the shared parameter, with the next random numbers."""
+        draws = Draws(np.empty(n_arms), np.empty(2))
+        kernels.fill_normals(self._random[0], draws.normals)
+        kernels.fill_uniforms(self._random[1], draws.uniforms)
+        return choose_jointly(self._learned.posterior, rule, rows, n_arms, draws)
 
     def _among(self, names: Iterable[Arm]) -> Arms:
         """Return some of the arms; those of the last call are kept, as they often come again."""
@@ -80,7 +104,7 @@ class Rounds(WholeCalls):
     def _begun(self) -> kernels.Online | None:
         """Return what is all that a decision takes, if features are plain or their units fixed."""
         self._finish()
-        if self._learned.is_everyday:
+        if self._learned.is_everyday and not self._rule.joint:
             self._everyday = self._online(self._learned.arms, self._rule)
         return self._everyday
 
@@ -118,6 +142,8 @@ class Rounds(WholeCalls):
         return online
 
     def _choose_many(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decisions:
+        if self._rule.joint:
+            raise InvalidValue("choose_many needs draw='per-arm': choose jointly one by one")
         arms = self._learned.arms if among is None else self._learned.arms.among(among)
         parameter_of, observer = arms.parameter_of, self._observer
         columns, rounds = self._checked_columns(y), observer.numbers(y)

@@ -43,10 +43,11 @@ Checks of what was learned are in `restoring`.
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,9 +75,13 @@ from keyhole.online.lineage import Past
 from keyhole.online.once import Once
 
 FORMAT = "keyhole.bandit"
+SENSOR_FORMAT = "keyhole.sensor-bandit"  # `sensor_storage`
 VERSION = 1
 # In place of features that no file can hold.
 OWN = "own"
+
+
+Found = TypeVar("Found")
 
 
 class Parts(NamedTuple):
@@ -111,7 +116,7 @@ def snapshot(parts: Parts) -> Record:
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "written_by": {"keyhole": __version__, "build": kernels.BUILD},
+        "written_by": writer(),
         "policy": policy_record(parts.learner.policy),
         "arms": list(learned.arms.names),
         "dim": observer.dim,
@@ -153,6 +158,11 @@ def write(target: Target, record: Record) -> None:
         The content.
     """
     write_arrays(target, {"header": np.array(json.dumps(record.header)), **record.arrays})
+
+
+def writer() -> dict[str, str]:
+    """Return what writes files: the version of the package, and the build of the kernels."""
+    return {"keyhole": __version__, "build": kernels.BUILD}
 
 
 def policy_record(policy: Policy) -> dict[str, Any]:
@@ -200,9 +210,7 @@ def _copied(array: NDArray[Any]) -> NDArray[Any]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def load(
-    source: Source, policy: Policy | None, features: Recipe | None = None
-) -> tuple[Parts, str]:
+def load(source: Source, take_apart: Callable[[Record], Found]) -> tuple[Found, str]:
     """Return the parts of a saved bandit, and the build of the kernels that wrote it.
 
     Each array is read into the memory in which the bandit keeps it.
@@ -211,16 +219,21 @@ def load(
     ----------
     source : str, os.PathLike, binary file or bytes
         Where from.
-    policy : Policy or None
-        One of the user's own class, which a file cannot bring back.
-    features : Recipe, optional
-        The same for features around a transformer.
+    take_apart : callable
+        Returns the parts of the content, or raises `FileError`.
     """
     record = read(source)
     try:
-        return parse(record, policy, features), record.header["written_by"]["build"]
+        return take_apart(record), record.header["written_by"]["build"]
     except FileError as reason:
         raise FileError(f"{given_name(source)} cannot be loaded: {reason}") from None
+
+
+def as_bytes(save: Callable[[Target], None]) -> bytes:
+    """Return what a bandit's `save` writes."""
+    file = io.BytesIO()
+    save(file)
+    return file.getvalue()
 
 
 def read(source: Source) -> Record:
@@ -228,7 +241,7 @@ def read(source: Source) -> Record:
     arrays = read_arrays(source, allocate=_allocated)
     name = given_name(source)
     header = _header(name, arrays.pop("header", None))
-    if header.get("format") != FORMAT:
+    if header.get("format") not in (FORMAT, SENSOR_FORMAT):
         raise FileError(f"{name} is an npz file, but not a saved bandit")
     if header.get("version") != VERSION:
         raise FileError(
@@ -274,12 +287,12 @@ def parse(record: Record, policy: Policy | None, features: Recipe | None = None)
     """
     header, arrays = record
     try:
-        policy = _policy(header["policy"], policy)
+        policy = policy_of(header["policy"], policy)
         recipe = _recipe(header["features"], features)
         encoder = None if recipe is None else _encoder(recipe, header["levels"])
         observer = restoring.observer(header, arrays, encoder)
         learner = Learner(policy, recipe, **observer.options)
-        arms = learner.arms(_list("arms", header["arms"]))
+        arms = learner.arms(listed("arms", header["arms"]))
         learned = restoring.learned(
             header, arrays, arms, observer, encoder, prior=policy.prior_precision
         )
@@ -287,9 +300,9 @@ def parse(record: Record, policy: Policy | None, features: Recipe | None = None)
         return Parts(
             learner=learner,
             learned=learned,
-            random=_random(header["random"]),
+            random=random_of(header["random"]),
             probabilities=checks.flag("probabilities", header["probabilities"]),
-            pasts=_pasts(header["lineage"]),
+            pasts=pasts_of(header["lineage"]),
             once=Once(restoring.texts("learned_ids", header["learned_ids"])),
             columns=_column_names(header["columns"], observer.dim),
         )
@@ -299,7 +312,16 @@ def parse(record: Record, policy: Policy | None, features: Recipe | None = None)
         raise FileError(f"the saved bandit is damaged: {reason}") from None
 
 
-def _policy(record: Mapping[str, Any], given: Policy | None) -> Policy:
+def policy_of(record: Mapping[str, Any], given: Policy | None) -> Policy:
+    """Return the policy of a record, or the given one if the record is its own.
+
+    Parameters
+    ----------
+    record : mapping
+        What `policy_record` returned.
+    given : Policy or None
+        One of the user's own class.
+    """
     if given is not None:
         if policy_record(given) != record:
             raise FileError(f"the bandit was saved with {record}, not with {policy_record(given)}")
@@ -334,18 +356,19 @@ def _recipe(record: Any, given: Recipe | None) -> Recipe | None:
 
 
 def _encoder(recipe: Recipe, levels: Any) -> Any:
-    grown = tuple((str(field), str(level)) for field, level in _list("levels", levels))
+    grown = tuple((str(field), str(level)) for field, level in listed("levels", levels))
     return Encoder(recipe, grown) if isinstance(recipe, Features) else recipe.start()
 
 
 def _arm_records(given: Any, encoder: Any) -> dict[Arm, dict[str, Any]]:
-    records = {arm_name(name): dict(one) for name, one in _list("arm_records", given)}
+    records = {arm_name(name): dict(one) for name, one in listed("arm_records", given)}
     if records and encoder.encode({}, list(records.values()))[1] is not encoder:
         raise FileError("the saved records of arms have levels that are not among the saved ones")
     return records
 
 
-def _random(words: Any) -> Bits:
+def random_of(words: Any) -> Bits:
+    """Return the states of the two random streams."""
     are_states = isinstance(words, list) and [len(state) for state in words] == [4, 4]
     if not are_states or not all(
         type(word) is int and 0 <= word < 2**64 for state in words for word in state
@@ -357,14 +380,24 @@ def _random(words: Any) -> Bits:
     return np.array(words, dtype=np.uint64)
 
 
-def _pasts(record: Mapping[str, Any]) -> dict[str, Past]:
+def pasts_of(record: Mapping[str, Any]) -> dict[str, Past]:
+    """Return how far each run had got."""
     return {
         run: Past(*(checks.integer("lineage", number, min_value=0) for number in past))
         for run, past in record.items()
     }
 
 
-def _list(name: str, given: Any) -> list[Any]:
+def listed(name: str, given: Any) -> list[Any]:
+    """Return a field of a header that is a list; raise if it is none.
+
+    Parameters
+    ----------
+    name : str
+        The name of the field.
+    given : object
+        Its value.
+    """
     if not isinstance(given, list):
         raise FileError(f"the saved {name} must be a list, got {shown(given)}")
     return given

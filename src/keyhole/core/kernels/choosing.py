@@ -63,6 +63,8 @@ class Chooser:
 
     def __init__(self, core: Core, rule: Rule, parameter_of: Ints, keeps: bool) -> None:
         core.check(parameter_of)
+        if rule.joint:
+            raise ValueError("a Chooser draws for each arm: a joint sample needs choose_jointly")
         self.core, self.explorer = core, Explorer(core, rule)
         self.parameter_of, self.n_arms, self.keeps = parameter_of, parameter_of.size, keeps
         self.location, self.scale, self.score = np.empty((3, parameter_of.size))

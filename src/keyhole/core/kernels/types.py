@@ -78,6 +78,7 @@ class Rule(NamedTuple):
     level: float = 0.0  # 2 log(1 / delta) in that radius
     diversity: float = 0.0  # greedy while each parameter's data have this much in all directions
     patience: float = 0.0  # number of first rewards with greedy choices in any case; -1: 4 k d
+    joint: bool = False  # one sample of the shared parameter for all arms; not for a `Chooser`
 
     def plain(self) -> "Rule":
         """Return the rule with every number checked and converted to float."""
@@ -90,4 +91,5 @@ class Rule(NamedTuple):
             level=checks.real("a rule's level", self.level, min_value=0.0),
             diversity=checks.real("a rule's diversity", self.diversity, min_value=0.0),
             patience=checks.real("a rule's patience", self.patience, min_value=-1.0),
+            joint=bool(self.joint),
         )

@@ -2,8 +2,11 @@
 
 from keyhole.core.learners.arms import MOST_ARMS, Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
+from keyhole.core.learners.joint import choose_jointly, joint_probability
 from keyhole.core.learners.learner import Learner
 from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
+from keyhole.core.learners.sensor_learner import SensorLearner, SensorName
+from keyhole.core.learners.sensor_state import SensorState
 from keyhole.core.learners.state import LearnerState, Provisional, Waiting, widened
 
 __all__ = [
@@ -16,8 +19,13 @@ __all__ = [
     "Learner",
     "LearnerState",
     "Provisional",
+    "SensorLearner",
+    "SensorName",
+    "SensorState",
     "Waiting",
     "arm_name",
     "checked_choice",
+    "choose_jointly",
+    "joint_probability",
     "widened",
 ]

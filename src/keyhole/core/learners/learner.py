@@ -14,6 +14,7 @@ from keyhole.core import kernels
 from keyhole.core.kernels import Floats
 from keyhole.core.learners.arms import Arm, Arms
 from keyhole.core.learners.draws import Draws
+from keyhole.core.learners.joint import choose_jointly
 from keyhole.core.learners.protocol import Chosen
 from keyhole.core.learners.state import LearnerState
 from keyhole.core.observers import CLIP, OPTIONS, Fill, Layout, Observer, Recipe
@@ -180,6 +181,12 @@ class Learner:
         design = state.placed(design, state.arms)
         rule = state.rule_now(self.policy.plain_rule())
         parameter_of = state.arms.parameter_of
+        if rule.joint:
+            chosen, _ = choose_jointly(state.posterior, rule, design, n, draws)
+            state.see(rows)
+            row = chosen.arm if len(rows) > 1 else 0
+            state.last = rows[row], filled[row]
+            return chosen
         chooser = kernels.Chooser(state.posterior.core, rule, parameter_of, keeps=True)
         place, _, location, scale = chooser.choose_rounds(
             design[None], np.array(draws.normals)[None], np.array(draws.uniforms)[None]

@@ -6,6 +6,7 @@ from keyhole.core.observers.layout import Layout
 from keyhole.core.observers.moments import Moments
 from keyhole.core.observers.observer import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Fill, Observer
 from keyhole.core.observers.recipe import OPTIONS, Recipe
+from keyhole.core.observers.sensor import Belief, Doubt, Sensor, View
 from keyhole.core.observers.transformed import Transformed
 from keyhole.core.observers.units import MIN_SEEN, SAMPLE, Sample, Units
 
@@ -17,6 +18,8 @@ __all__ = [
     "PREDICTED",
     "REWARDS",
     "SAMPLE",
+    "Belief",
+    "Doubt",
     "Effects",
     "Encoder",
     "Features",
@@ -26,6 +29,8 @@ __all__ = [
     "Observer",
     "Recipe",
     "Sample",
+    "Sensor",
     "Transformed",
     "Units",
+    "View",
 ]

@@ -24,6 +24,10 @@ class ThompsonSampling(Policy):
         As in `Policy`.
     prior_precision : float, default 1.0
         As in `Policy`.
+    draw : {"per-arm", "joint"}, default "per-arm"
+        With a shared parameter, whether every arm draws a sample of its own, as in the paper's
+        Algorithm 2, or all are scored by one. Joint draws run uncompiled, and the probability of a
+        choice is known for up to two arms.
 
     Examples
     --------
@@ -33,6 +37,7 @@ class ThompsonSampling(Policy):
     """
 
     v: float | Literal["learned", "oracle"] = field(default="learned", kw_only=False)
+    draw: Literal["per-arm", "joint"] = field(default="per-arm", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,6 +45,12 @@ class ThompsonSampling(Policy):
             self._set_field("v", checks.real("v", self.v, min_value=0.0))
         elif self.v not in ("learned", "oracle"):
             raise InvalidValue(f"v must be a number, 'learned' or 'oracle', got {shown(self.v)}")
+        if not isinstance(self.draw, str) or self.draw not in ("per-arm", "joint"):
+            raise InvalidValue(f"draw must be 'per-arm' or 'joint', got {shown(self.draw)}")
+        if self.draw == "joint" and self.sharing != "shared":
+            raise InvalidValue(
+                "draw='joint' is one sample of a parameter that arms share: give sharing='shared'"
+            )
 
     def resolve(self, noise_scale: float) -> Self:
         """Return the policy with this v in place of v="oracle"."""
@@ -51,4 +62,5 @@ class ThompsonSampling(Policy):
             raise InvalidValue(
                 "v must be a number or 'learned' outside of a simulation, got 'oracle'"
             )
-        return Rule(learned=True) if self.v == "learned" else Rule(dispersion=self.v)
+        rule = Rule(learned=True) if self.v == "learned" else Rule(dispersion=self.v)
+        return rule._replace(joint=self.draw == "joint")

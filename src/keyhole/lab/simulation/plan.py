@@ -18,6 +18,7 @@ from keyhole.core import (
     Policy,
     Rule,
     Seed,
+    SensorLearner,
     Streams,
     seed_sequence,
 )
@@ -198,6 +199,11 @@ def _plain(value: object) -> Any:
 
 def _learner_record(learner: Learner | AnyLearner, rule: Rule | None) -> dict[str, Any]:
     """Return the settings that identify a learner."""
+    if isinstance(learner, SensorLearner):
+        chosen = {"name": type(learner.policy).__name__, "settings": asdict(learner.policy)}
+        # The code of a class of one's own; ours belongs to the version.
+        own = {} if type(learner) is SensorLearner else {"code": identity(learner)["code"]}
+        return {"name": type(learner).__name__, "policy": chosen, **learner.options, **own}
     if not isinstance(learner, Learner):
         return identity(learner)
     policy = learner.policy

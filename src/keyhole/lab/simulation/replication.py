@@ -151,6 +151,7 @@ def _played(plan: Plan, number: int, tick: Tick | None, workspace: Workspace) ->
         block = Block(rounds.observations, rounds.rewards, z, uniforms)
         oracle = Oracle(rounds.values, rounds.latent, labels, eta)
         for run in runs:
+            run.sensors = rounds.sensors
             run.play(block, oracle, start)
         if tick is not None:
             tick(n)
@@ -221,7 +222,11 @@ def checked_rounds(world: World, rounds: Rounds, n: int) -> Rounds:
                 f"{kind}.rounds({n}) must return {name} of finite numbers up to {LARGEST:g}"
                 f"{UNKNOWN.get(name, '')}, got from {array.min():g} to {array.max():g}"
             )
-    return Rounds(**plain, labels=_checked_labels(world, rounds.labels, n))
+    return Rounds(
+        **plain,
+        labels=_checked_indices(world, "labels", rounds.labels, n, world.n_arms),
+        sensors=_checked_indices(world, "sensors", rounds.sensors, n, len(world.sensors)),
+    )
 
 
 def _as_array(source: str, name: str, given: object) -> NDArray[Any]:
@@ -235,14 +240,15 @@ def _as_array(source: str, name: str, given: object) -> NDArray[Any]:
     return array
 
 
-def _checked_labels(world: World, labels: Ints | None, n: int) -> Ints | None:
-    if labels is None:
+def _checked_indices(world: World, name: str, given: Ints | None, n: int, size: int) -> Ints | None:
+    """Return n whole numbers below `size`, or None where there are none."""
+    if given is None:
         return None
-    given = _as_array(f"{type(world).__name__}.rounds({n})", "labels", labels)
-    whole = given.shape == (n,) and given.dtype.kind in "iu"
-    if not whole or not np.isin(given, np.arange(world.n_arms)).all():
+    array = _as_array(f"{type(world).__name__}.rounds({n})", name, given)
+    whole = array.shape == (n,) and array.dtype.kind in "iu"
+    if not whole or not np.isin(array, np.arange(size)).all():
         raise InvalidValue(
-            f"{type(world).__name__}.rounds({n}) must return labels as {n} whole numbers "
-            f"from 0 to {world.n_arms - 1}, got {given.dtype} of shape {given.shape}"
+            f"{type(world).__name__}.rounds({n}) must return {name} as {n} whole numbers "
+            f"from 0 to {size - 1}, got {array.dtype} of shape {array.shape}"
         )
-    return np.ascontiguousarray(given, dtype=np.int64)
+    return np.ascontiguousarray(array, dtype=np.int64)

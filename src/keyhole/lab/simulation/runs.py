@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from keyhole.core import (
     Ints,
     Learner,
     Rule,
+    SensorLearner,
     Transformed,
     checked_choice,
     kernels,
@@ -41,6 +44,9 @@ class Run:
 
     def __init__(self, learner: AnyLearner, world: World, checkpoints: Ints) -> None:
         self.learner, self.n_arms, self.dim = learner, int(world.n_arms), int(world.dim)
+        # The sensor of each round of a block, if there are several; names go to learners that ask.
+        self.sensors: Ints | None = None
+        self._names = tuple(world.sensors) if _asks_for_sensors(learner) else ()
         results = np.empty((checkpoints.size, len(SUMS) + 2 * self.n_arms))
         self.record = Record(
             checkpoints, results, sums=np.zeros(len(SUMS)), pulls=np.zeros(self.n_arms)
@@ -116,11 +122,18 @@ class Run:
             y = block.observations[t].copy()
             observation = y[0] if len(y) == 1 else y
             draws = Draws(block.z[t].copy(), block.uniforms[t].copy())
-            answer = self.learner.choose(self.state, observation, draws)
+            which = self._which(t)
+            answer = self.learner.choose(self.state, observation, draws, **which)
             arm = checked_choice(answer, self.learner, self.n_arms).arm
             chosen[t] = arm
             row = y[0 if len(y) == 1 else arm]
-            self.learner.learn(self.state, arm, row, float(block.rewards[t, arm]))
+            self.learner.learn(self.state, arm, row, float(block.rewards[t, arm]), **which)
+
+    def _which(self, t: int) -> dict[str, Any]:
+        """Return the sensor of a round of this block, for a learner that asks for it."""
+        if self.sensors is None or not self._names:
+            return {}
+        return {"sensor": self._names[self.sensors[t]]}
 
 
 class CompiledRun(Run):
@@ -220,6 +233,11 @@ class FeaturedRun(Run):
         return self._chooser
 
 
+def _asks_for_sensors(learner: object) -> bool:
+    """Return whether a learner's `choose` takes the sensor of a round."""
+    return "sensor" in inspect.signature(learner.choose).parameters  # type: ignore[attr-defined]
+
+
 def run_of(learner: Learner | AnyLearner, world: World, checkpoints: Ints) -> Run:
     """Return the fastest kind of run for a learner.
 
@@ -232,9 +250,13 @@ def run_of(learner: Learner | AnyLearner, world: World, checkpoints: Ints) -> Ru
     checkpoints : ndarray of int
         Numbers of rounds after which results are recorded.
     """
+    if isinstance(learner, SensorLearner):
+        learner = learner.resolve(float(world.noise_scale), world.sensors)
     if not isinstance(learner, Learner):
         return Run(learner, world, checkpoints)
-    # A transformer is Python, and a hybrid has rows that no block of rounds has.
-    if isinstance(learner.features, Transformed) or learner.policy.sharing == "hybrid":
-        return Run(learner.resolve(float(world.noise_scale)), world, checkpoints)
+    resolved = learner.resolve(float(world.noise_scale))
+    # A transformer is Python, and a hybrid or a joint draw has rows that no block of rounds has.
+    is_hybrid, is_joint = learner.policy.sharing == "hybrid", resolved.policy.plain_rule().joint
+    if isinstance(learner.features, Transformed) or is_hybrid or is_joint:
+        return Run(resolved, world, checkpoints)
     return (CompiledRun if learner.is_plain else FeaturedRun)(learner, world, checkpoints)

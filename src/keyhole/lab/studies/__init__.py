@@ -1,4 +1,4 @@
-"""The paper's experiments, those of an earlier paper, and six of our own, as data."""
+"""The paper's experiments, those of an earlier paper, and seven of our own, as data."""
 
 from keyhole.lab.evidence import Outcome, Verdict
 from keyhole.lab.studies.arms import FIG3, SHARED
@@ -11,6 +11,7 @@ from keyhole.lab.studies.report import write as write_report
 from keyhole.lab.studies.report import write_audit
 from keyhole.lab.studies.running import Job, outdated, run
 from keyhole.lab.studies.scaling import SCALING
+from keyhole.lab.studies.sensors import SENSORS
 from keyhole.lab.studies.study import Cell, Choice, Settings, Study, Table
 from keyhole.lab.studies.trial import TRIAL
 from keyhole.lab.studies.variants import VARIANTS
@@ -20,7 +21,7 @@ STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         *(FIG1, FIG2, FIG3, FIG4, FIG5, FIG6),
-        *(VARIANTS, SHARED, SCALING, MISSING, WARFARIN, TRIAL, PARK2021),
+        *(VARIANTS, SHARED, SCALING, MISSING, SENSORS, WARFARIN, TRIAL, PARK2021),
     )
 }
 

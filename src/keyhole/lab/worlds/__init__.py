@@ -9,6 +9,7 @@ from keyhole.lab.worlds.products import product
 from keyhole.lab.worlds.random_dataset import RandomDatasetWorld, Rewards
 from keyhole.lab.worlds.random_linear import RandomLinearWorld
 from keyhole.lab.worlds.rounds import MEMBERS, Rounds, World
+from keyhole.lab.worlds.sensors import SensorWorld
 
 __all__ = [
     "MEMBERS",
@@ -21,6 +22,7 @@ __all__ = [
     "RandomMissingWorld",
     "Rewards",
     "Rounds",
+    "SensorWorld",
     "World",
     "digest",
     "identity",

@@ -5,7 +5,7 @@ r_i = x_i' mu_i + e_i, and only y_i = A x_i + xi_i is observed of x_i.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from keyhole.core import (
     Floats,
     Ints,
     Seed,
+    Sensor,
     Streams,
     choice_probabilities,
     expected_largest,
@@ -30,6 +31,7 @@ from keyhole.lab.worlds.covariance import covariance, frozen, root, whitening
 from keyhole.lab.worlds.describing import digest
 from keyhole.lab.worlds.distributions import Name, draw_of, is_subgaussian
 from keyhole.lab.worlds.rounds import Rounds, World
+from keyhole.lab.worlds.sensors import SensorWorld
 
 # The number of rounds of a Monte Carlo estimate, used where no closed form is known.
 ROUNDS = 100_000
@@ -47,6 +49,10 @@ class LinearWorld(World):
     expectation of the reward given y. In others it is still the best linear prediction, and its
     error is uncorrelated with y but not independent of it: a nonlinear observer could do better,
     and the theory does not apply (`r2`).
+
+    With `sensors` in place of `sensing`, every round has one of several sensors, drawn at random:
+    the world is then a `SensorWorld`, which takes besides only `coefficients`, `reward_scale` and
+    `shared_context`.
 
     The distributions are normal, uniform, rademacher, truncated-normal, mixture and student-t
     (heavy tails, outside the paper's assumptions). They have mean zero and exactly the given
@@ -70,6 +76,8 @@ class LinearWorld(World):
         Whether all arms have one context.
     context_distribution, sensing_distribution, reward_distribution : str, default "normal"
         The distributions of contexts, sensing noise and reward noise, by name.
+    sensors : sequence or mapping of Sensor, optional
+        Several sensors, each with its sensing matrix and covariances.
 
     Raises
     ------
@@ -87,10 +95,19 @@ class LinearWorld(World):
     sensing_distribution: Name
     reward_distribution: Name
 
+    def __new__(cls, **settings: Any) -> Any:
+        """Return a world of one sensor or, with `sensors`, of several."""
+        if settings.get("sensors") is None:
+            return object.__new__(cls)
+        allowed = ("sensors", "coefficients", "reward_scale", "shared_context")
+        if other := [name for name in settings if name not in allowed]:
+            raise InvalidValue(f"{other[0]} is that of the sensors, and is not given beside them")
+        return SensorWorld(**settings)
+
     def __init__(
         self,
         *,
-        sensing: ArrayLike,
+        sensing: ArrayLike | None = None,
         coefficients: ArrayLike,
         context_covariance: ArrayLike = 1.0,
         sensing_covariance: ArrayLike = 1.0,
@@ -99,7 +116,10 @@ class LinearWorld(World):
         context_distribution: Name = "normal",
         sensing_distribution: Name = "normal",
         reward_distribution: Name = "normal",
+        sensors: Sequence[Sensor] | Mapping[Any, Sensor] | None = None,  # noqa: ARG002 # __new__'s
     ) -> None:
+        if sensing is None:
+            raise InvalidValue("sensing must be given, or sensors in place of it")
         lens = checks.floats("sensing", sensing)
         mu = checks.floats("coefficients", coefficients)
         if lens.ndim != 2 or 0 in lens.shape:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from keyhole import checks
-from keyhole.core import Floats, Seed, Streams
+from keyhole.core import Floats, Seed, Sensor, SensorName, Streams
 from keyhole.errors import InvalidValue, shown
 from keyhole.lab.worlds.rounds import Rounds, World
 
@@ -74,6 +75,11 @@ class MissingWorld(World):
     def shared_context(self) -> bool:  # type: ignore[override]
         """True if all arms have one observation."""
         return self.world.shared_context
+
+    @property
+    def sensors(self) -> Mapping[SensorName, Sensor]:  # type: ignore[override]
+        """The sensors of the underlying world."""
+        return self.world.sensors
 
     def start(self, source: Streams) -> tuple[Any, Streams]:
         """Return the state of the underlying world, and the streams."""

@@ -1,11 +1,13 @@
 """`Rounds`, a block of rounds, and `World`, the source of such blocks."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from keyhole import checks
-from keyhole.core import Floats, Ints, Seed, Streams, streams
+from keyhole.core import Floats, Ints, Seed, Sensor, SensorName, Streams, streams
 from keyhole.lab.worlds.describing import digest, identity
 
 
@@ -25,6 +27,8 @@ class Rounds:
         x'mu, the expected reward given x; NaN if unknown.
     labels : ndarray of shape (T,), optional
         The arm that is the right answer, if there is one.
+    sensors : ndarray of shape (T,), optional
+        The place of each round's sensor among `World.sensors`, if there are several.
     """
 
     observations: Floats  # (T, n_arms, dim) or (T, 1, dim)
@@ -32,6 +36,7 @@ class Rounds:
     values: Floats  # (T, n_arms)
     latent: Floats  # (T, n_arms)
     labels: Ints | None = None  # (T,)
+    sensors: Ints | None = None  # (T,)
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -76,6 +81,9 @@ class World(ABC):
 
     # Whether all arms have one observation, (n, 1, dim): blocks of more rounds then fit the cache.
     shared_context: bool = False
+    # The sensors by name, if rounds say which one there is. A learner whose `choose` and `learn`
+    # take `sensor` is handed its name.
+    sensors: Mapping[SensorName, Sensor] = MappingProxyType({})
 
     @property
     def n_arms(self) -> int:

@@ -1,0 +1,363 @@
+"""`SensorBandit`: a bandit whose observations are measurements of sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole import checks
+from keyhole.core import (
+    Arm,
+    Arms,
+    Belief,
+    Draws,
+    Policy,
+    Posterior,
+    Seed,
+    Sensor,
+    SensorLearner,
+    SensorState,
+    choice_probabilities,
+    choice_streams,
+    kernels,
+)
+from keyhole.core.kernels import Bits
+from keyhole.errors import InvalidValue, shown
+from keyhole.files import Target
+from keyhole.online import arguments, sensor_storage, sharing, storage
+from keyhole.online.decision import Decision
+from keyhole.online.lineage import Lineage
+from keyhole.online.once import Once
+from keyhole.online.own import OwnBandit
+
+
+class SensorBandit(OwnBandit):
+    """A bandit for a `SensorLearner`; `Bandit(SensorLearner(...), arms=...)` makes one.
+
+    It may be shared between threads, copied, pickled, saved to a file and merged, as any other.
+
+    Parameters
+    ----------
+    learner : SensorLearner
+        How to choose and learn, through which sensors.
+    arms : int or iterable of str or int
+        The names of the arms, or how many there are.
+    dim : int, optional
+        The length of the longest measurement, which follows from the sensors.
+    seed, probabilities
+        As in `Bandit`.
+
+    Examples
+    --------
+    >>> import keyhole as kh
+    >>> learner = kh.SensorLearner(kh.ThompsonSampling(), {"cuff": kh.Sensor(sensing=np.eye(2))})
+    >>> bandit = kh.Bandit(learner, arms=["A", "B"], dim=2, seed=1)
+    >>> decision = bandit.choose([0.3, None], sensor="cuff")  # the second entry is missing
+    >>> bandit.learn(decision, reward=1.0, context=[0.2, -0.5])  # the truth, a week later
+    >>> bandit.belief([2.0, None], sensor="cuff").mean.tolist()
+    [1.0, 0.0]
+    """
+
+    _own: SensorLearner
+    _state: SensorState
+
+    def __init__(
+        self,
+        learner: SensorLearner,
+        *,
+        arms: int | Iterable[Arm],
+        dim: int | None = None,
+        seed: Seed = None,
+        probabilities: bool = True,
+    ) -> None:
+        if not learner.is_complete:
+            raise InvalidValue("sensors='oracle' is for simulations: give the sensors")
+        size = learner.dim if dim is None else checks.integer("dim", dim)
+        state = learner.start(arguments.arm_names(arms), size)
+        kept = checks.flag("probabilities", probabilities)
+        self._put_together(learner, state, choice_streams(seed), kept, Lineage(), Once())
+
+    def _put_together(
+        self,
+        learner: SensorLearner,
+        state: SensorState,
+        random: Bits,
+        probabilities: bool,
+        lineage: Lineage,
+        once: Once,
+    ) -> None:
+        """Put a bandit together from its parts."""
+        self._own, self._state, self._random = learner, state, random
+        self._probabilities, self._columns = probabilities, None
+        self._lineage, self._once = lineage, once
+        self._share()
+
+    # -- what it is -------------------------------------------------------------------------------
+
+    @property
+    def dim(self) -> int:
+        """The length of the longest measurement."""
+        return self._own.dim
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The names of the arms."""
+        return self._state.arms.names
+
+    @property
+    def policy(self) -> Policy:
+        """How arms are scored."""
+        return self._own.policy
+
+    @property
+    def posterior(self) -> Posterior:
+        """A copy of the posterior, in columns of its own; `coefficients` has those of x."""
+        with self._lock:
+            return self._state.posterior.copy()
+
+    @property
+    def counts(self) -> dict[Arm, int]:
+        """How many rewards the parameter of each arm has learned ("shared": one for all)."""
+        with self._lock:
+            n = self._state.n.astype(int).tolist()
+        parameter_of = self._state.arms.parameter_of.tolist()
+        return {arm: n[i] for arm, i in zip(self.arms, parameter_of, strict=True)}
+
+    @property
+    def coefficients(self) -> dict[Arm, Belief]:
+        """Mean and covariance of each arm's mu, the coefficients of the context."""
+        with self._lock:
+            means, covariances = self._state.estimates()
+        parameter_of = self._state.arms.parameter_of.tolist()
+        return {
+            arm: Belief(means[i].copy(), covariances[i].copy())
+            for arm, i in zip(self.arms, parameter_of, strict=True)
+        }
+
+    def belief(self, y: ArrayLike, *, sensor: object = None) -> Belief:
+        """Return mean and covariance of the context given a measurement, as is known now.
+
+        Parameters
+        ----------
+        y : array_like of shape (dim of the sensor,)
+            The measurement, with NaN or None for missing entries.
+        sensor : name or Sensor, optional
+            The sensor; it may be left out if there is only one.
+        """
+        with self._lock:
+            one: Sensor = self._state.sensors[self._own.place(sensor)]
+        return one.belief(y)
+
+    def __repr__(self) -> str:
+        learned = int(self._state.n.sum())
+        return f"Bandit({self._own!r}, {len(self.arms)} arms, {learned} rewards learned)"
+
+    # -- choosing and learning --------------------------------------------------------------------
+
+    def choose(
+        self, y: ArrayLike, *, among: Iterable[Arm] | None = None, sensor: object = None
+    ) -> Decision:
+        """Choose an arm from a measurement.
+
+        Parameters
+        ----------
+        y : array_like of shape (dim of the sensor,) or (n_arms, dim of the sensor)
+            The measurement of all arms, or one for each, with NaN or None for missing entries.
+        among : iterable of names, optional
+            The arms available this time; rows of y are then theirs, in that order.
+        sensor : name or Sensor, optional
+            The sensor; it may be left out if there is only one.
+        """
+        learner = self._own
+        with self._lock:
+            arms = self._among_arms(among)
+            rows = learner.measured(self._state, y, sensor, arms)
+            draws = Draws(np.empty(len(arms.names)), np.empty(2))
+            kernels.fill_normals(self._random[0], draws.normals)
+            kernels.fill_uniforms(self._random[1], draws.uniforms)
+            chosen, score = learner.scored(self._state, rows, draws, sensor, arms)
+            self._lineage.decisions += 1
+            decision = Decision(
+                arm=arms.names[chosen.arm],
+                observation=rows[chosen.arm if len(rows) > 1 else 0],
+                probability=chosen.probability if self._probabilities else None,
+                score=score,
+                id=f"{self._lineage.run}-{self._lineage.decisions}",
+                sensor=learner.names[learner.place(sensor)],
+            )
+            decision._is_for_all = len(rows) == 1
+            return decision
+
+    def _among_arms(self, among: Iterable[Arm] | None) -> Arms:
+        return self._state.arms if among is None else self._state.arms.among(among)
+
+    def choice_probabilities(  # type: ignore[override]
+        self, y: ArrayLike, *, among: Iterable[Arm] | None = None, sensor: object = None
+    ) -> dict[Arm, float]:
+        """Return the exact probability of each arm being chosen at y, now; nothing is drawn.
+
+        Parameters
+        ----------
+        y : array_like
+            As in `choose`.
+        among : iterable of names, optional
+            As in `choose`.
+        sensor : name or Sensor, optional
+            As in `choose`.
+        """
+        arguments.check_not_joint(self._state.rule)
+        with self._lock:
+            arms = self._among_arms(among)
+            rows = self._own.measured(self._state, y, sensor, arms)
+            design = self._own.prepared(self._state, rows, sensor, arms)
+            location, scale = self._state.posterior.scores(
+                self._state.rule, arms.parameter_of, design[None] if len(design) > 1 else design
+            )
+        chances = choice_probabilities(location, scale, epsilon=self._state.rule.epsilon)
+        return dict(zip(arms.names, chances[0].tolist(), strict=True))
+
+    def learn(
+        self,
+        decision: Decision,
+        reward: float,
+        *,
+        again: bool = False,
+        context: ArrayLike | None = None,
+    ) -> None:
+        """Learn the reward of a decision, now or much later, in any order, once.
+
+        Parameters
+        ----------
+        decision : Decision
+            What `choose` gave, or was carried through JSON.
+        reward : float
+            Its reward; True and False are 1 and 0.
+        again : bool, default False
+            Learn one more reward of a decision that was learned already.
+        context : array_like of shape (context_dim,), optional
+            The context, if it is known by now. It takes the place of the belief, and improves the
+            estimate of a calibrated sensor.
+        """
+        arguments.check_decision(decision)
+        number = arguments.reward_number(reward)
+        checks.flag("again", again)
+        with self._lock:
+            self._state.arms.parameter(decision.arm)  # which raises if there is no such arm
+            place = self._state.arms.names.index(decision.arm)
+            if not again:
+                self._once.check(decision)
+            self._own.learn(
+                self._state,
+                place,
+                decision.raw,
+                number,
+                sensor=decision.sensor,
+                context=context,
+            )
+            self._once.add(decision)
+            self._lineage.additions += 1
+
+    def merge(self, other: Any, *, base: Any = None) -> None:  # type: ignore[override]
+        """Add what another bandit has learned apart from this one.
+
+        Sums are added by arm, sensor and missing entries; pairs of contexts and measurements too.
+
+        Parameters
+        ----------
+        other : Bandit
+            The bandit whose knowledge is added.
+        base : Bandit, optional
+            The bandit from which both went on, as in `Bandit.merge`.
+        """
+        for each in (other, base):
+            if each is self:
+                raise InvalidValue("a bandit cannot be merged with itself")
+            if not isinstance(each, SensorBandit | None) or other is None:
+                raise InvalidValue(
+                    f"merge takes another Bandit with sensors, and one as base, got {shown(each)}"
+                )
+            if each is not None and each.learner != self.learner:
+                raise InvalidValue(
+                    "only bandits of the same learner can be merged, "
+                    f"got {self.learner} and {each.learner}"
+                )
+        involved = [each for each in (self, other, base) if each is not None]
+        with sharing.all_locked(*involved):
+            self._lineage.check_merge(other._lineage, None if base is None else base._lineage)
+            state = self._state.merged(other._state, None if base is None else base._state)
+            pasts, once = self._lineage.merged(other._lineage), self._once.merged(other._once)
+            self._state, self._once = state, once
+            self._lineage.pasts = pasts
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def save(self, target: Target) -> None:  # type: ignore[override]
+        """Write all of it to one file, as `Bandit.save`; `Bandit.load` reads it.
+
+        Parameters
+        ----------
+        target : path-like or binary file
+            The file.
+        """
+        with self._lock:
+            record = sensor_storage.snapshot(
+                sensor_storage.Parts(
+                    self._own,
+                    self._state,
+                    self._random,
+                    self._probabilities,
+                    self._lineage.everything(),
+                    self._once,
+                )
+            )
+        sensor_storage.parse(record, self.policy)
+        storage.write(target, record)
+
+    def to_bytes(self) -> bytes:  # type: ignore[override]
+        """Return what `save` writes, for a database or a message; `load` takes it."""
+        return storage.as_bytes(self.save)
+
+    @classmethod
+    def of_parts(cls, parts: sensor_storage.Parts, random: Bits | None) -> SensorBandit:
+        """Return a bandit from a file, with a random stream, or that of the file.
+
+        Parameters
+        ----------
+        parts : Parts
+            What was in the file.
+        random : ndarray or None
+            The states of its random streams.
+        """
+        bandit = object.__new__(cls)
+        bandit._put_together(
+            parts.learner,
+            parts.state,
+            parts.random if random is None else random,
+            parts.probabilities,
+            Lineage(parts.pasts),
+            parts.once,
+        )
+        return bandit
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise InvalidValue(f"{what} is not there for a bandit with sensors, {shown(self._own)}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            kept = {name: getattr(self, name) for name in ("_own", "_probabilities", "_columns")}
+            # A copy: two bandits must not learn into one state.
+            kept["_state"] = self._state.copy()
+            return {**kept, "pasts": self._lineage.everything(), "ids": self._once.recent.listed()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._put_together(
+            state["_own"],
+            state["_state"].copy(),
+            choice_streams(None),
+            state["_probabilities"],
+            Lineage(state["pasts"]),
+            Once(state["ids"]),
+        )

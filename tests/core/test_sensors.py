@@ -1,0 +1,602 @@
+"""Sensors: beliefs, the posterior over mu, its weights, EM, and truth that arrives late."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import keyhole as kh
+from keyhole.core import Draws, Floats, SensorState
+from keyhole.core.learners.sensor_sums import em_step, reward_variance
+
+
+def spd(rng: np.random.Generator, d: int, scale: float = 1.0) -> Floats:
+    root = rng.standard_normal((d, d + 2))
+    return scale * (root @ root.T / (d + 2) + 0.1 * np.eye(d))
+
+
+def a_sensor(
+    rng: np.random.Generator, dim: int, context_dim: int, *, mean: Any = None, noise: float = 1.0
+) -> kh.Sensor:
+    return kh.Sensor(
+        sensing=rng.standard_normal((dim, context_dim)),
+        context_covariance=spd(np.random.default_rng(99), context_dim),
+        sensing_covariance=spd(rng, dim, noise),
+        mean=rng.standard_normal(context_dim) if mean is None else mean,
+    )
+
+
+def some_draws(rng: np.random.Generator, n_arms: int) -> Draws:
+    return Draws(rng.standard_normal(n_arms), rng.random(2))
+
+
+# -- beliefs --------------------------------------------------------------------------------------
+
+
+def test_a_belief_by_hand() -> None:
+    # x ~ N(1, 4), y = 2 x + N(0, 9): D = 8 / 25, S = 4 - 64 / 25.
+    sensor = kh.Sensor(sensing=[[2.0]], context_covariance=4.0, sensing_covariance=9.0, mean=[1.0])
+    belief = sensor.belief([7.0])
+    assert_allclose(belief.mean, [1.0 + 8.0 / 25.0 * 5.0])
+    assert_allclose(belief.covariance, [[4.0 - 64.0 / 25.0]])
+
+
+@pytest.mark.parametrize(("dim", "context_dim"), [(3, 5), (5, 3), (4, 4)])
+def test_a_belief_is_the_dense_conditional(dim: int, context_dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    sensor = a_sensor(rng, dim, context_dim)
+    y = rng.standard_normal(dim)
+    a, sx = sensor.sensing, sensor.context_covariance
+    sy = a @ sx @ a.T + sensor.sensing_covariance
+    belief = sensor.belief(y)
+    gain = sx @ a.T @ np.linalg.inv(sy)
+    assert_allclose(belief.mean, sensor.mean + gain @ (y - a @ sensor.mean), rtol=1e-10)
+    assert_allclose(belief.covariance, sx - gain @ a @ sx, atol=1e-12)
+    # The information form, which is another formula for the same.
+    precision = np.linalg.inv(sx) + a.T @ np.linalg.inv(sensor.sensing_covariance) @ a
+    assert_allclose(belief.covariance, np.linalg.inv(precision), atol=1e-11)
+
+
+def test_a_missing_entry_is_a_missing_row() -> None:
+    rng = np.random.default_rng(4)
+    whole = a_sensor(rng, 4, 3)
+    kept = [0, 3]
+    part = kh.Sensor(
+        sensing=whole.sensing[kept],
+        context_covariance=whole.context_covariance,
+        sensing_covariance=whole.sensing_covariance[np.ix_(kept, kept)],
+        mean=whole.mean,
+    )
+    found, expected = whole.belief(np.array([0.3, None, np.nan, -2.0])), part.belief([0.3, -2.0])
+    assert_allclose(found.mean, expected.mean, rtol=1e-12)
+    assert_allclose(found.covariance, expected.covariance, rtol=1e-12)
+    nothing = whole.belief([np.nan] * 4)
+    assert_allclose(nothing.mean, whole.mean)
+    assert_allclose(nothing.covariance, whole.context_covariance)
+
+
+def test_a_perfect_sensor_believes_what_it_sees() -> None:
+    sensor = kh.Sensor(sensing=np.eye(2), sensing_covariance=0.0)
+    belief = sensor.belief([1.0, -2.0])
+    assert_allclose(belief.mean, [1.0, -2.0])
+    assert_allclose(belief.covariance, 0.0, atol=1e-15)
+
+
+def test_calibration_finds_the_sensor_within_its_standard_errors() -> None:
+    rng = np.random.default_rng(5)
+    sensor = a_sensor(rng, 2, 3)
+    n = 20_000
+    x = rng.multivariate_normal(sensor.mean, sensor.context_covariance, n)
+    noise = rng.multivariate_normal(np.zeros(2), sensor.sensing_covariance, n)
+    found = kh.Sensor.calibrated(x, x @ sensor.sensing.T + noise)
+    assert found.doubt is not None
+    true = sensor.view(np.ones(2, bool))
+    gain = found.view(np.ones(2, bool))
+    # Cov(D_hat' mu) = mu'S mu Sy^-1 / n for mu = e_j: the doubt that the sensor states.
+    inverse = np.linalg.inv(sensor.observation_covariance)
+    error = np.sqrt(np.outer(np.diag(true.covariance), np.diag(inverse)) / n)
+    assert (np.abs(gain.gain - true.gain) < 4.5 * error).all()
+    assert_allclose(
+        np.sqrt(np.outer(np.diag(found.doubt.spread), np.diag(np.linalg.inv(found.doubt.gram)))),
+        error,
+        rtol=0.05,
+    )
+    assert_allclose(gain.covariance, true.covariance, atol=4.5 * 2.0 * np.sqrt(2.0 / n))
+
+
+def test_calibration_does_not_depend_on_units() -> None:
+    rng = np.random.default_rng(6)
+    x, y = rng.standard_normal((12, 2)), rng.standard_normal((12, 3))
+    plain, scaled = kh.Sensor.calibrated(x, y), kh.Sensor.calibrated(x * 1e-3, y * 1e4)
+    assert_allclose(scaled.belief(y[0] * 1e4).mean, plain.belief(y[0]).mean * 1e-3, rtol=1e-9)
+
+
+def test_repeats_find_the_sensor() -> None:
+    rng = np.random.default_rng(7)
+    context, noise, n = spd(rng, 3), spd(rng, 3), 20_000
+    x = rng.multivariate_normal([1.0, 0.0, -1.0], context, n)
+    y1, y2 = (x + rng.multivariate_normal(np.zeros(3), noise, n) for _ in range(2))
+    found = kh.Sensor.from_repeats(y1, y2)
+    # An entry of a covariance of n rows has a standard error of at most (s_i s_j sqrt 2) / sqrt n.
+    total = context + noise
+    error = np.sqrt(2.0 * np.outer(np.diag(total), np.diag(total)) / n)
+    assert (np.abs(found.context_covariance - context) < 4.5 * error).all()
+    assert (np.abs(found.sensing_covariance - noise) < 4.5 * error).all()
+    assert_allclose(found.mean, [1.0, 0.0, -1.0], atol=4.5 * np.sqrt(total.max() / n))
+
+
+# -- one configuration ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dim", "context_dim"), [(3, 6), (4, 4), (6, 3)])
+def test_one_configuration_is_eta_space_with_the_transformed_prior(
+    dim: int, context_dim: int
+) -> None:
+    """mu-space with prior L equals eta-space with prior covariance D'L^-1 D, normal by normal."""
+    rng = np.random.default_rng(dim)
+    sensor, n_arms, v = a_sensor(rng, dim, context_dim, mean=np.zeros(context_dim)), 4, 0.7
+    policy = kh.ThompsonSampling(v=v, prior_precision=2.0)
+    learner = kh.SensorLearner(policy, sensor)
+    state = learner.start(n_arms, dim)
+    gain = sensor.view(np.ones(dim, bool)).gain
+    covariance = np.array([gain.T @ gain / 2.0] * n_arms)  # of eta, over v^2
+    mean = np.zeros((n_arms, dim))
+    mu = rng.standard_normal((n_arms, context_dim))
+    for _ in range(300):
+        y = rng.standard_normal((n_arms, dim)) @ np.linalg.cholesky(sensor.observation_covariance).T
+        draws = some_draws(rng, n_arms)
+        arm = learner.choose(state, y, draws).arm
+        width = np.sqrt(np.einsum("nd,nde,ne->n", y, covariance, y))
+        assert arm == np.argmax((y * mean).sum(axis=1) + v * width * draws.normals)
+        reward = float(gain @ y[arm] @ mu[arm] + rng.standard_normal())
+        learner.learn(state, arm, y[arm], reward)
+        step = covariance[arm] @ y[arm]
+        spread = 1.0 + y[arm] @ step
+        mean[arm] += step * (reward - y[arm] @ mean[arm]) / spread
+        covariance[arm] -= np.outer(step, step) / spread
+    assert_allclose(state.posterior.mean @ gain, mean, atol=1e-9)
+    assert (state.weights[1] == 1.0).all()
+
+
+def test_one_configuration_is_the_plain_learner_on_beliefs() -> None:
+    rng = np.random.default_rng(3)
+    sensor, n_arms = a_sensor(rng, 3, 4), 3
+    learner, plain = (
+        kh.SensorLearner(kh.ThompsonSampling(), sensor),
+        kh.Learner(kh.ThompsonSampling()),
+    )
+    state, other = learner.start(n_arms, 3), plain.start(n_arms, 4)
+    for _ in range(200):
+        y, draws = rng.standard_normal(3), some_draws(rng, n_arms)
+        belief = sensor.belief(y).mean
+        chosen, expected = learner.choose(state, y, draws), plain.choose(other, belief, draws)
+        assert chosen.arm == expected.arm
+        assert chosen.probability == pytest.approx(expected.probability, abs=1e-12)
+        reward = float(rng.standard_normal())
+        learner.learn(state, chosen.arm, y, reward)
+        plain.learn(other, chosen.arm, belief, reward)
+    assert_allclose(state.posterior.mean, other.posterior.mean, rtol=1e-12)
+
+
+# -- weights --------------------------------------------------------------------------------------
+
+
+def unequal(rng: np.random.Generator, context_dim: int = 4, n: int = 3) -> list[kh.Sensor]:
+    noises = (0.05, 1.0, 20.0)[:n]
+    mean = rng.standard_normal(context_dim)
+    return [a_sensor(rng, 3, context_dim, mean=mean, noise=noise) for noise in noises]
+
+
+def played(
+    learner: kh.SensorLearner,
+    rng: np.random.Generator,
+    rounds: int,
+    n_arms: int = 2,
+    late: float = 0.0,
+    missing: float = 0.0,
+) -> tuple[SensorState, list[Any]]:
+    """Return a state that learned random rounds, and the rows: (arm, sensor, y, x or None, r)."""
+    state, rows = learner.start(n_arms, learner.dim), []
+    mu = rng.standard_normal((n_arms, learner.context_dim))
+    for _ in range(rounds):
+        arm, j = int(rng.integers(n_arms)), int(rng.integers(len(learner.sensors)))
+        sensor = learner.sensors[j]
+        x = rng.multivariate_normal(sensor.mean, sensor.context_covariance)
+        y = sensor.sensing @ x + rng.multivariate_normal(
+            np.zeros(sensor.dim), sensor.sensing_covariance
+        )
+        y[rng.random(sensor.dim) < missing] = np.nan
+        reward = float(x @ mu[arm] + 0.5 * rng.standard_normal())
+        known = x if rng.random() < late else None
+        learner.learn(state, arm, y, reward, sensor=learner.names[j], context=known)
+        rows.append((arm, j, y, known, reward))
+    return state, rows
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_reweighted_sums_are_weighted_least_squares(intercept: bool, missing: float) -> None:
+    rng = np.random.default_rng(8)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), unequal(rng), intercept=intercept)
+    state, rows = played(learner, rng, 150, missing=missing, late=0.2)
+    state.refresh_all()
+    for arm in range(2):
+        design, rewards, weights = [], [], []
+        for of, j, y, x, reward in rows:
+            if of != arm:
+                continue
+            sensor = learner.sensors[j]
+            place = 0 if x is not None else state.configuration(j, ~np.isnan(y))
+            row = sensor.belief(y).mean if x is None else x
+            design.append(np.concatenate([[1.0] if intercept else [], row]))
+            rewards.append(reward)
+            weights.append(state.weights[place, arm])
+        u, r, w = np.array(design), np.array(rewards), np.array(weights)
+        precision = np.eye(u.shape[1]) + (u * w[:, None]).T @ u
+        mean = np.linalg.solve(precision, u.T @ (w * r))
+        assert_allclose(state.posterior.precision[arm], precision, rtol=1e-9, atol=1e-9)
+        assert_allclose(state.posterior.mean[arm], mean, rtol=1e-8, atol=1e-10)
+        assert_allclose(state.posterior.squares[arm], (w * r * r).sum(), rtol=1e-10)
+        assert state.posterior.count[arm] == len(r)
+        assert w.mean() == pytest.approx(1.0, abs=1e-12)
+        assert w.max() > 1.5 * w.min()
+
+
+def test_weights_are_one_over_the_variance_of_a_reward() -> None:
+    rng = np.random.default_rng(9)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), unequal(rng), reward_scale=0.5)
+    state, _ = played(learner, rng, 400)
+    mean, covariance = state.estimates()
+    state.refresh_all()
+    for arm in range(2):
+        second = np.outer(mean[arm], mean[arm]) + covariance[arm]
+        variance = [
+            0.25 + np.trace(s.view(np.ones(3, bool)).covariance @ second) for s in learner.sensors
+        ]
+        found = state.weights[1:, arm]
+        order = [c.sensor for c in state.configurations[1:]]
+        expected = 1.0 / np.array(variance)[order]
+        # The other arm's refresh moves the noise that arms share by a little.
+        assert_allclose(found / found[0], expected / expected[0], rtol=1e-5)
+
+
+def test_the_reward_variance_is_found_where_most_of_the_error_is_unseen_context() -> None:
+    rng = np.random.default_rng(10)
+    n, unseen, s2 = np.array([4000.0, 4000.0]), np.array([0.0, 50.0]), 0.25
+    errors = np.array([(rng.standard_normal(4000) ** 2).sum() * (s2 + a) for a in unseen])
+    found = reward_variance(n, errors, unseen)
+    # The first group alone has a standard error of s^2 sqrt(2 / n).
+    assert abs(found - s2) < 4.5 * s2 * np.sqrt(2.0 / 4000.0) + 2.0 / 4000.0 * 50.0
+    # Without unseen context it is the mean square error, whatever the groups.
+    assert reward_variance(n, errors, np.zeros(2)) == pytest.approx(errors.sum() / n.sum())
+
+
+def test_rewards_without_noise_are_learned() -> None:
+    learner = kh.SensorLearner(kh.ThompsonSampling(), unequal(np.random.default_rng(2)))
+    state = learner.start(2, 3)
+    for k in range(20):
+        learner.learn(state, 0, np.ones(3), 0.0, sensor=k % 3)
+    assert np.isfinite(state.posterior.mean).all()
+    assert np.isfinite(state.posterior.covariance).all()
+
+
+# -- EM -------------------------------------------------------------------------------------------
+
+
+def test_em_from_sums_is_em_on_rows() -> None:
+    rng = np.random.default_rng(11)
+    d, s2, mu = 3, 0.3, rng.standard_normal(3)
+    prior, unseen = spd(rng, d), np.array([spd(rng, d), np.zeros((d, d)), spd(rng, d, 0.2)])
+    rows, rewards = rng.standard_normal((3, 7, d)), rng.standard_normal((3, 7))
+    left, right = prior.copy(), np.zeros(d)
+    for S, xs, rs in zip(unseen, rows, rewards, strict=True):
+        for x_hat, r in zip(xs, rs, strict=True):
+            # Condition (x, r) on r: dense, row by row.
+            gain = S @ mu / (s2 + mu @ S @ mu)
+            mean = x_hat + gain * (r - x_hat @ mu)
+            covariance = S - np.outer(gain, mu @ S)
+            left += (covariance + np.outer(mean, mean)) / s2
+            right += r * mean / s2
+    sums = (
+        np.einsum("mtd,mte->mde", rows, rows),
+        np.einsum("mt,mtd->md", rewards, rows),
+        np.full(3, 7.0),
+        (rewards**2).sum(axis=1),
+    )
+    assert_allclose(em_step(mu, s2, unseen, sums, prior), np.linalg.solve(left, right), rtol=1e-11)
+
+
+def test_em_has_a_larger_likelihood_than_least_squares() -> None:
+    rng = np.random.default_rng(12)
+    sensors = unequal(rng)
+    state, rows = played(kh.SensorLearner(kh.ThompsonSampling(), sensors), rng, 300)
+    rng = np.random.default_rng(12)
+    unequal(rng)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), sensors, em=True)
+    other, same = played(learner, rng, 300)
+    assert [row[-1] for row in rows] == [row[-1] for row in same]
+    state.refresh_all()
+    other.refresh_all()
+    s2 = other.reward_variance
+
+    def objective(mu: Floats, v2: float, arm: int) -> float:
+        total: Any = -0.5 * mu @ mu / v2
+        for of, j, y, _, r in rows:
+            belief = sensors[j].belief(y)
+            if of == arm:
+                variance = s2 + mu @ belief.covariance @ mu
+                total -= 0.5 * (np.log(variance) + (r - belief.mean @ mu) ** 2 / variance)
+        return float(total)
+
+    for arm in range(2):
+        em, plain = other.posterior.mean[arm], state.posterior.mean[arm]
+        v2 = other.numerators[arm]
+        assert objective(em, v2, arm) > objective(plain, v2, arm)
+        # And it is a maximum: no small step helps.
+        for step in 1e-3 * np.concatenate([np.eye(4), -np.eye(4)]):
+            assert objective(em, v2, arm) > objective(em + step, v2, arm) - 1e-9
+
+
+# -- truth that arrives late ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_perfect_sensor_or_late_truth_is_the_fully_observed_bandit(late: bool) -> None:
+    """Contexts that arrive with every reward, and those seen at once, give the same choices."""
+    rng = np.random.default_rng(13)
+    d, n_arms = 4, 3
+    sensor = kh.Sensor(sensing=np.eye(d), context_covariance=spd(rng, d), sensing_covariance=0.0)
+    learner, plain = (
+        kh.SensorLearner(kh.ThompsonSampling(), sensor),
+        kh.Learner(kh.ThompsonSampling()),
+    )
+    state, other = learner.start(n_arms, d), plain.start(n_arms, d)
+    mu = rng.standard_normal((n_arms, d))
+    for _ in range(200):
+        x, draws = rng.standard_normal((n_arms, d)), some_draws(rng, n_arms)
+        arm = learner.choose(state, x, draws).arm
+        assert arm == plain.choose(other, x, draws).arm
+        reward = float(x[arm] @ mu[arm] + rng.standard_normal())
+        learner.learn(state, arm, x[arm], reward, context=x[arm] if late else None)
+        plain.learn(other, arm, x[arm], reward)
+    assert_allclose(state.posterior.mean, other.posterior.mean, rtol=1e-9)
+
+
+def test_late_truth_in_some_rounds_is_exact() -> None:
+    """Rows with a known context count with s^2, the others with s^2 + mu'S mu: dense check above.
+
+    Here: half of the rounds with the truth leave a smaller covariance than none.
+    """
+    rng = np.random.default_rng(14)
+    sensors = unequal(rng)[2:]
+    some, none = (
+        played(
+            kh.SensorLearner(kh.ThompsonSampling(), sensors), np.random.default_rng(1), 400, late=p
+        )
+        for p in (0.5, 0.0)
+    )
+    for arm in range(2):
+        with_truth, without = (s[0].estimates()[1][arm] for s in (some, none))
+        assert np.trace(with_truth) < 0.5 * np.trace(without)
+
+
+def test_late_truth_refines_a_calibrated_sensor_and_what_was_learned_before() -> None:
+    rng = np.random.default_rng(15)
+    true = a_sensor(rng, 3, 2, mean=np.zeros(2))
+
+    def pairs(n: int) -> tuple[Floats, Floats]:
+        x = rng.multivariate_normal(true.mean, true.context_covariance, n)
+        noise = rng.multivariate_normal(np.zeros(3), true.sensing_covariance, n)
+        return x, x @ true.sensing.T + noise
+
+    x0, y0 = pairs(5)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), kh.Sensor.calibrated(x0, y0))
+    state = learner.start(1, 3)
+    x, y = pairs(60)
+    rewards = x @ [1.0, -1.0] + 0.3 * rng.standard_normal(60)
+    for k in range(60):
+        learner.learn(state, 0, y[k], float(rewards[k]), context=x[k] if k >= 20 else None)
+    # The sums of (x, y) are those of all pairs.
+    together = kh.Sensor.calibrated(np.vstack([x0, x[20:]]), np.vstack([y0, y[20:]]))
+    assert together.pairs is not None
+    assert_allclose(state.pairs[0].covariance, together.pairs.covariance, rtol=1e-9)
+    state.estimate_sensor(0)
+    state.refresh_all()
+    # Rewards that came before the truth count at beliefs of the sensor as it is known now.
+    beliefs = np.array([together.belief(row).mean for row in y[:20]])
+    place = state.configuration(0, np.ones(3, bool))
+    found = state.sums[place].times(state.configurations[place].columns)
+    assert_allclose(found.gram[0, :2, :2], beliefs.T @ beliefs, rtol=1e-8)
+    assert_allclose(found.moment[0, :2], beliefs.T @ rewards[:20], rtol=1e-8)
+
+
+# -- calibrated sensors ---------------------------------------------------------------------------
+
+
+def test_an_estimated_sensor_has_the_prior_that_its_doubt_says() -> None:
+    """Before any reward the coefficients of y are D'mu + delta, delta ~ N(0, a gram^-1)."""
+    rng = np.random.default_rng(16)
+    x = rng.standard_normal((15, 2))
+    y = x @ rng.standard_normal((2, 3)) + rng.standard_normal((15, 3))
+    sensor = kh.Sensor.calibrated(x, y)
+    assert sensor.doubt is not None
+    learner = kh.SensorLearner(kh.ThompsonSampling(v=1.0, prior_precision=4.0), sensor)
+    state = learner.start(1, 3)
+    view, mid = sensor.view(np.ones(3, bool)), sensor.observation_mean
+    a = np.trace(sensor.doubt.spread) / 4.0  # E[mu'S mu] with mu ~ N(0, I / 4), below v^2 = 1
+    assert a < 1.0
+    for at in (mid, y[0], y[1] * 3.0):
+        place = state.configuration(0, np.ones(3, bool))
+        row = state.rows(state.design(place, at)[None], state.arms)[0]
+        x_hat = view.constant + view.gain @ at
+        doubt = a * ((at - mid) @ np.linalg.inv(sensor.doubt.gram) @ (at - mid) + 1 / 16.0)
+        assert row @ row / 4.0 == pytest.approx(x_hat @ x_hat / 4.0 + doubt, rel=1e-9)
+
+
+@pytest.mark.parametrize("v", ["learned", 0.5])
+def test_a_sensor_calibrated_from_no_pairs_is_learning_eta(v: Any) -> None:
+    """The same normals give the same choices: doubt about everything is the plain prior."""
+    rng = np.random.default_rng(19)
+    unknown = kh.Sensor.calibrated(np.empty((0, 5)), np.empty((0, 3)), centred=True)
+    policy = kh.ThompsonSampling(v)
+    learner, plain = kh.SensorLearner(policy, unknown), kh.Learner(policy)
+    state, other = learner.start(3, 3), plain.start(3, 3)
+    for _ in range(200):
+        y, draws = rng.standard_normal((3, 3)), some_draws(rng, 3)
+        chosen, expected = learner.choose(state, y, draws), plain.choose(other, y, draws)
+        assert chosen.arm == expected.arm
+        assert chosen.probability == pytest.approx(expected.probability, abs=1e-9)
+        reward = float(y[chosen.arm].sum() + rng.standard_normal())
+        learner.learn(state, chosen.arm, y[chosen.arm], reward)
+        plain.learn(other, chosen.arm, y[chosen.arm], reward)
+    assert state.posterior.dim == 3
+    assert_allclose(state.posterior.noise_scale(), other.posterior.noise_scale(), rtol=1e-9)
+
+
+def test_late_truth_after_rewards_through_estimated_sensors_keeps_what_they_taught() -> None:
+    """The first known context needs all columns: nothing that was learned before is lost."""
+    rng = np.random.default_rng(20)
+    x = rng.standard_normal((25, 2))
+    sensor = kh.Sensor.calibrated(x, x @ rng.standard_normal((2, 4)))
+    learner = kh.SensorLearner(kh.ThompsonSampling(), sensor)
+    state = learner.start(2, 4)
+    for k in range(40):
+        learner.learn(state, k % 2, rng.standard_normal(4), float(rng.standard_normal()))
+    assert state.posterior.dim == 5
+    y = rng.standard_normal(4)
+    place = state.configuration(0, np.ones(4, bool))
+
+    def predicted() -> Floats:
+        rows = state.rows(state.design(place, y)[None], state.arms)
+        return np.concatenate(state.posterior.predict(np.arange(2), rows[None]))
+
+    before = predicted()
+    learner.learn(state, 0, y, 0.0, context=np.zeros(2))  # of which nothing follows for mu
+    assert state.posterior.dim == 7
+    assert state.posterior.count.tolist() == [21, 20]
+    assert_allclose(predicted(), before, rtol=0.2)
+
+
+def test_a_wrong_sensor_is_corrected_by_rewards() -> None:
+    """A sensor calibrated from a handful of pairs predicts as well as least squares in the end."""
+    rng = np.random.default_rng(17)
+    true = a_sensor(rng, 3, 2, mean=np.zeros(2))
+    mu = np.array([1.5, -1.0])
+
+    def drawn(n: int) -> tuple[Floats, Floats]:
+        x = rng.multivariate_normal(true.mean, true.context_covariance, n)
+        noise = rng.multivariate_normal(np.zeros(3), true.sensing_covariance, n)
+        return x, x @ true.sensing.T + noise
+
+    rough = kh.Sensor.calibrated(*drawn(6))
+    learner = kh.SensorLearner(kh.ThompsonSampling(), rough)
+    state = learner.start(1, 3)
+    x, y = drawn(3000)
+    rewards = x @ mu + 0.3 * rng.standard_normal(3000)
+    for k in range(3000):
+        learner.learn(state, 0, y[k], float(rewards[k]))
+    place = state.configuration(0, np.ones(3, bool))
+    test_y = drawn(200)[1]
+    rows = state.rows(np.array([state.design(place, row) for row in test_y]), state.arms)
+    eta = true.view(np.ones(3, bool)).gain.T @ mu
+    error = np.sqrt(np.mean((rows @ state.posterior.mean[0] - test_y @ eta) ** 2))
+    noise = np.sqrt(0.09 + mu @ true.view(np.ones(3, bool)).covariance @ mu)
+    # Least squares on y has a root mean square error of noise sqrt(3 / n).
+    assert error < 2.0 * noise * np.sqrt(4.0 / 3000.0)
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"context_covariance": [[1.0, 1.0], [1.0, 1.0]]}, "context_covariance is singular"),
+        ({"context_covariance": np.eye(3)}, "context_covariance must be"),
+        ({"context_covariance": -1.0}, "context_covariance must have no negative"),
+        ({"context_covariance": [[1.0, 0.5], [0.0, 1.0]]}, "context_covariance must be symmetric"),
+        ({"sensing": np.ones((3, 2)), "sensing_covariance": 0.0}, "sensing_covariance must make"),
+        ({"sensing_covariance": [1.0, 2.0]}, "sensing_covariance must be"),
+        ({"sensing": [1.0, 2.0]}, "sensing must be a matrix"),
+        ({"sensing": [[np.nan, 1.0]]}, "sensing must be finite"),
+        ({"mean": [1.0, 2.0, 3.0]}, "mean must be"),
+        ({"offset": [1.0, 2.0, 3.0]}, "offset must be"),
+    ],
+)
+def test_a_sensor_that_cannot_be_names_the_field(settings: dict[str, Any], field: str) -> None:
+    with pytest.raises(kh.InvalidValue, match=field):
+        kh.Sensor(**{"sensing": np.eye(2), **settings})
+
+
+def test_calibration_from_unusable_pairs_names_the_field() -> None:
+    with pytest.raises(kh.InvalidValue, match="a row for each pair"):
+        kh.Sensor.calibrated(np.ones((3, 2)), np.ones((4, 2)))
+    with pytest.raises(kh.InvalidValue, match="x must have shape"):
+        kh.Sensor.calibrated(np.ones(3), np.ones((3, 2)))
+    with pytest.raises(kh.InvalidValue, match="y1 and y2 need at least 4 rows"):
+        kh.Sensor.from_repeats(np.ones((3, 2)), np.ones((3, 2)))
+    with pytest.raises(kh.InvalidValue, match="do not vary together"):
+        kh.Sensor.from_repeats([[1.0], [0.0], [1.0], [0.0]], [[0.0], [1.0], [0.0], [1.0]])
+
+
+def test_refused_rounds_change_nothing() -> None:
+    rng = np.random.default_rng(18)
+    learner = kh.SensorLearner(
+        kh.ThompsonSampling(), {"a": a_sensor(rng, 2, 3), "b": a_sensor(rng, 4, 3)}
+    )
+    state = learner.start(2, 4)
+    learner.learn(state, 0, np.ones(2), 1.0, sensor="a")
+    before = [array.copy() for sums in state.sums for array in sums]
+    draws = some_draws(rng, 2)
+    refusals: list[tuple[Callable[[], Any], str]] = [
+        (lambda: learner.choose(state, np.ones(2), draws), "sensor must be given"),
+        (lambda: learner.choose(state, np.ones(2), draws, sensor="c"), "there is no sensor 'c'"),
+        (lambda: learner.choose(state, np.ones(2), draws, sensor=True), "there is no sensor True"),
+        (lambda: learner.choose(state, np.ones(3), draws, sensor="a"), "y must have shape"),
+        (lambda: learner.choose(state, np.ones(4), draws, sensor="a"), "y must have shape"),
+        (lambda: learner.learn(state, 0, np.ones(2), np.nan, sensor="a"), "reward"),
+        (lambda: learner.learn(state, 2, np.ones(2), 1.0, sensor="a"), "arm"),
+        (lambda: learner.learn(state, 0, np.ones((2, 2)), 1.0, sensor="a"), "one measurement"),
+        (
+            lambda: learner.learn(state, 0, np.ones(2), 1.0, sensor="a", context=np.ones(2)),
+            "context must have shape",
+        ),
+        (
+            lambda: learner.learn(state, 0, np.ones(2), 1.0, sensor="a", context=[1, np.nan, 0]),
+            "context must be finite",
+        ),
+    ]
+    for refused, reason in refusals:
+        with pytest.raises(kh.InvalidValue, match=reason):
+            refused()
+    after = [array for sums in state.sums for array in sums]
+    assert all(map(np.array_equal, before, after))
+    # A padded measurement of the shorter sensor is its measurement.
+    padded = np.array([1.0, 1.0, np.nan, np.nan])
+    short, long = (learner.choose(state, y, draws, sensor="a") for y in (np.ones(2), padded))
+    assert short == long
+
+
+@pytest.mark.parametrize(
+    ("sensors", "reason"),
+    [
+        ([], "at least one Sensor"),
+        ([1], r"sensors\[0\] must be a Sensor"),
+        ("abc", "sensors must be a Sensor"),
+        (
+            {"a": kh.Sensor(sensing=np.eye(2)), "b": kh.Sensor(sensing=np.eye(3))},
+            "sensors must all have one context_dim",
+        ),
+    ],
+)
+def test_sensors_that_do_not_fit_are_refused(sensors: Any, reason: str) -> None:
+    with pytest.raises(kh.InvalidValue, match=reason):
+        kh.SensorLearner(kh.ThompsonSampling(), sensors)
+
+
+def test_sensors_are_equal_by_what_they_are() -> None:
+    first, second = (kh.Sensor(sensing=np.eye(2), mean=[0.0, m]) for m in (0.0, 1.0))
+    assert first == kh.Sensor(sensing=np.eye(2)) != second
+    assert len({first, kh.Sensor(sensing=np.eye(2)), second}) == 2

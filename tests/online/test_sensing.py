@@ -1,0 +1,370 @@
+"""Bandits with sensors: names, files, copies, merging, each reward once, and late truth."""
+
+import copy
+import json
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import keyhole as kh
+from keyhole.core import Draws, Streams
+from keyhole.files import read_arrays, write_arrays
+from keyhole.online.sensing import SensorBandit
+
+ARMS = ["A", "B", "C"]
+
+
+def sensors() -> dict[Any, kh.Sensor]:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((12, 3))
+    y = x @ rng.standard_normal((3, 2)) + rng.standard_normal((12, 2))
+    hidden = rng.standard_normal((30, 3))
+    return {
+        "known": kh.Sensor(sensing=rng.standard_normal((4, 3)), sensing_covariance=0.5),
+        "calibrated": kh.Sensor.calibrated(x, y),
+        "repeated": kh.Sensor.from_repeats(
+            *(hidden + 0.5 * rng.standard_normal((30, 3)) for _ in range(2))
+        ),
+    }
+
+
+def learner(**settings: Any) -> kh.SensorLearner:
+    return kh.SensorLearner(kh.ThompsonSampling(), sensors(), **settings)
+
+
+def bandit(**settings: Any) -> SensorBandit:
+    usual: dict[str, Any] = {"arms": ARMS, "dim": 4, "seed": 3}
+    made = kh.Bandit(learner(), **{**usual, **settings})
+    assert isinstance(made, SensorBandit)
+    return made
+
+
+def live(one: SensorBandit, n: int, seed: int = 1, late: float = 0.2) -> None:
+    """Play rounds: entries missing at times, the truth known at times."""
+    rng = np.random.default_rng(seed)
+    named = sensors()
+    for _ in range(n):
+        name = str(rng.choice(list(named)))
+        y = rng.standard_normal(named[name].dim)
+        y[rng.random(y.size) < 0.2] = np.nan
+        decision = one.choose(y, sensor=name)
+        x = rng.standard_normal(3) if rng.random() < late else None
+        one.learn(decision, float(rng.standard_normal()), context=x)
+
+
+def same(first: SensorBandit, second: SensorBandit, rtol: float = 0.0) -> None:
+    assert first.counts == second.counts
+    for arm in ARMS:
+        for mine, theirs in zip(first.coefficients[arm], second.coefficients[arm], strict=True):
+            assert_allclose(mine, theirs, rtol=rtol, atol=rtol)
+
+
+# -- choosing and learning ------------------------------------------------------------------------
+
+
+def test_a_bandit_chooses_what_the_learner_does() -> None:
+    """With the seed of a replication: the numbers of the streams "policy" and "coin"."""
+    one, recipe = bandit(seed=5), learner()
+    state, source = recipe.start(3, 4), Streams(5)
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        y = rng.standard_normal((3, 2))
+        draws = Draws(source["policy"].standard_normal(3), source["coin"].random(2))
+        decision = one.choose(y, sensor="calibrated")
+        chosen = recipe.choose(state, y, draws, sensor="calibrated")
+        assert decision.arm == ARMS[chosen.arm]
+        assert decision.probability == chosen.probability
+        assert decision.sensor == "calibrated"
+        one.learn(decision, 1.0)
+        recipe.learn(state, chosen.arm, y[chosen.arm], 1.0, sensor="calibrated")
+
+
+def test_probabilities_are_those_of_choices() -> None:
+    one = bandit()
+    live(one, 60)
+    y = np.array([0.5, -0.2])
+    chances = one.choice_probabilities(y, sensor="calibrated")
+    assert sum(chances.values()) == pytest.approx(1.0)
+    decision = one.choose(y, sensor="calibrated")
+    assert decision.probability == pytest.approx(chances[str(decision.arm)], abs=1e-9)
+    n, wins = 4000, 0
+    for _ in range(n):
+        wins += one.choose(y, sensor="calibrated").arm == "A"
+    p = chances["A"]
+    assert abs(wins / n - p) < 4.5 * np.sqrt(p * (1 - p) / n)
+    two = one.choice_probabilities(y, sensor="calibrated", among=("C", "A"))
+    assert list(two) == ["C", "A"]
+    assert {one.choose(y, sensor="calibrated", among=("C", "A")).arm for _ in range(50)} <= {
+        "C",
+        "A",
+    }
+
+
+def test_a_decision_comes_back_through_json_with_its_sensor() -> None:
+    one, other = bandit(), bandit()
+    decision = one.choose(np.array([0.5, np.nan]), sensor="calibrated")
+    carried = kh.Decision.from_dict(json.loads(json.dumps(decision.to_dict())))
+    assert carried == decision
+    assert carried.sensor == "calibrated"
+    assert pickle.loads(pickle.dumps(decision)).sensor == "calibrated"
+    assert decision.instead("B").sensor == "calibrated"
+    assert "sensor='calibrated'" in repr(carried)
+    other.learn(carried, 2.0)
+    one.learn(decision, 2.0)
+    same(one, other)
+
+
+def test_each_reward_counts_once() -> None:
+    one = bandit()
+    decision = one.choose(np.ones(2), sensor="calibrated")
+    one.learn(decision, 1.0)
+    for again in (decision, kh.Decision.from_dict(decision.to_dict())):
+        with pytest.raises(kh.AlreadyLearned):
+            one.learn(again, 1.0)
+    one.learn(decision, 1.0, again=True)
+    assert sum(one.counts.values()) == 2
+
+
+def test_beliefs_follow_what_was_learned_of_a_sensor() -> None:
+    one = bandit()
+    before = one.belief([1.0, 0.0], sensor="calibrated").mean
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        x = rng.standard_normal(3)
+        decision = one.choose(5.0 * x[:2], sensor="calibrated")
+        one.learn(decision, 0.0, context=x)
+    after = one.belief([5.0, 0.0], sensor="calibrated").mean
+    assert_allclose(after, [1.0, 0.0, 0.0], atol=0.1)
+    assert np.abs(5.0 * before - after).max() > 0.1
+    known = one.belief(np.ones(4), sensor="known")
+    assert_array_equal(known.mean, sensors()["known"].belief(np.ones(4)).mean)
+
+
+def test_refused_calls_change_nothing() -> None:
+    one = bandit()
+    live(one, 20)
+    decision = one.choose(np.ones(2), sensor="calibrated")
+    before = copy.copy(one)
+    refusals: list[tuple[Any, str]] = [
+        (lambda: one.choose(np.ones(2)), "sensor must be given"),
+        (lambda: one.choose(np.ones(2), sensor="other"), "there is no sensor 'other'"),
+        (lambda: one.choose(np.ones(3), sensor="calibrated"), r"y must have shape \(2,\)"),
+        (lambda: one.choose(["a", "b"], sensor="calibrated"), "real numbers"),
+        (lambda: one.learn(decision, 1.0, context=np.ones(2)), "context must have shape"),
+        (lambda: one.learn(decision, np.nan), "reward"),
+        (lambda: one.learn(decision.instead("Z"), 1.0), "there is no arm 'Z'"),
+        (lambda: one.learn(kh.Decision(arm="A", observation=[1, 2]), 1.0), "sensor must be given"),
+        (lambda: one.learn("A", 1.0), "learn takes a Decision"),  # type: ignore[arg-type]
+        (
+            lambda: one.merge(kh.Bandit(kh.Greedy(), arms=ARMS, dim=4)),
+            "another Bandit with sensors",
+        ),
+        (lambda: one.merge(one), "with itself"),
+        (lambda: one.merge(None), "another Bandit"),
+        (lambda: one.choose_many(np.ones((2, 2))), "choose_many is not there"),
+        (lambda: one.effects, "effects is not there"),
+    ]
+    for refused, reason in refusals:
+        with pytest.raises(kh.KeyholeError, match=reason):
+            refused()
+    same(one, before)
+    plain = kh.Bandit(kh.Greedy(), arms=2, dim=2)
+    with pytest.raises(kh.InvalidValue, match="sensor needs a SensorLearner"):
+        plain.choose([1.0, 2.0], sensor="calibrated")
+    with pytest.raises(kh.InvalidValue, match="context needs a SensorLearner"):
+        plain.learn(plain.choose([1.0, 2.0]), 1.0, context=[1.0])
+    with pytest.raises(kh.InvalidValue, match="dim must be 4"):
+        bandit(dim=3)
+    with pytest.raises(kh.InvalidValue, match="is for simulations"):
+        kh.Bandit(kh.SensorLearner(kh.ThompsonSampling(), "oracle"), arms=2, dim=2)
+
+
+# -- copies, threads and merging ------------------------------------------------------------------
+
+
+def test_copies_go_on_alone() -> None:
+    one = bandit()
+    live(one, 40)
+    for twin in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        same(one, twin)
+        live(twin, 10)
+        assert sum(one.counts.values()) == 40
+        assert sum(twin.counts.values()) == 50
+
+
+def test_threads_share_a_bandit() -> None:
+    one = bandit()
+    workers = [threading.Thread(target=live, args=(one, 50, seed)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sum(one.counts.values()) == 200
+    assert sum(float(sums.n.sum()) for sums in one._state.sums) == 200
+
+
+def test_merging_adds_the_sums() -> None:
+    """Bandits that went on apart know together what one would that had learned everything."""
+    base = bandit()
+    live(base, 30, seed=1)
+    whole, first, second = (copy.copy(base) for _ in range(3))
+    decisions = []
+    for part, seed in ((first, 2), (second, 3)):
+        rng = np.random.default_rng(seed)
+        for k in range(40):
+            name = ["known", "calibrated", "repeated"][k % 3]
+            decision = part.choose(rng.standard_normal(sensors()[name].dim), sensor=name)
+            reward, x = float(rng.standard_normal()), rng.standard_normal(3) if k % 4 == 0 else None
+            part.learn(decision, reward, context=x)
+            decisions.append((decision, reward, x))
+    for decision, reward, x in decisions:
+        whole.learn(decision, reward, context=x)
+    first.merge(second, base=base)
+    whole._state.rebuild()
+    assert first.counts == whole.counts
+    for mine, theirs in zip(first._state.sums, whole._state.sums, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            assert_allclose(a, b, atol=1e-9)
+    assert_allclose(
+        first._state.pairs[1].covariance, whole._state.pairs[1].covariance, rtol=1e-9, atol=1e-12
+    )
+    # Weights converge from different starts.
+    for _ in range(30):
+        first._state.rebuild()
+        whole._state.rebuild()
+    same(first, whole, rtol=1e-5)
+    with pytest.raises(kh.AlreadyLearned):
+        first.learn(decisions[-1][0], 1.0)
+    with pytest.raises(kh.InvalidValue, match="more in common"):
+        first.merge(second, base=base)
+
+
+def test_what_cannot_be_merged() -> None:
+    one, other = bandit(), bandit(arms=["A", "B", "D"])
+    live(one, 5)
+    live(other, 5)
+    with pytest.raises(kh.InvalidValue, match="arms must be the same"):
+        one.merge(other)
+    with pytest.raises(kh.InvalidValue, match="same learner"):
+        one.merge(kh.Bandit(learner(em=True), arms=ARMS, dim=4))
+    swapped = bandit(arms=["C", "A", "B"])
+    live(swapped, 15)
+    expected = {arm: one.counts[arm] + swapped.counts[arm] for arm in ARMS}
+    one.merge(swapped)
+    assert one.counts == expected
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"em": True, "intercept": True}, {"reward_scale": 0.5}], ids=str
+)
+def test_a_saved_bandit_goes_on_to_the_bit(tmp_path: Path, settings: dict[str, Any]) -> None:
+    one = kh.Bandit(learner(**settings), arms=ARMS, dim=4, seed=3)
+    assert isinstance(one, SensorBandit)
+    live(one, 80, late=0.0)
+    one.save(tmp_path / "bandit.npz")
+    loaded = kh.Bandit.load(tmp_path / "bandit.npz", resume=True)
+    assert isinstance(loaded, SensorBandit)
+    assert loaded.learner == one.learner
+    same(one, loaded)
+    live(one, 40, seed=7)
+    live(loaded, 40, seed=7)
+    same(one, loaded)
+    assert isinstance(kh.Bandit.load(one.to_bytes()), SensorBandit)
+
+
+def test_a_file_with_late_truth_comes_back() -> None:
+    one = bandit()
+    live(one, 83, late=0.5)
+    loaded = kh.Bandit.load(one.to_bytes())
+    assert isinstance(loaded, SensorBandit)
+    assert loaded.counts == one.counts
+    assert_array_equal(loaded._state.pairs[1].product, one._state.pairs[1].product)
+    for mine, theirs in zip(loaded._state.sums, one._state.sums, strict=True):
+        assert_array_equal(mine.gram, theirs.gram)
+
+
+def _changed(one: SensorBandit, tmp_path: Path, **changes: Any) -> Path:
+    path = tmp_path / "changed.npz"
+    one.save(path)
+    arrays = dict(read_arrays(path))
+    header = json.loads(str(arrays["header"]))
+    for name, value in changes.items():
+        if name in header and name != "sensors":
+            header[name] = value
+        else:
+            arrays[name] = value(arrays[name]) if callable(value) else value
+    arrays["header"] = np.array(json.dumps(header))
+    write_arrays(path, arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"weights": lambda w: -w}, "weights"),
+        ({"weights": lambda w: w[:-1]}, "weights"),
+        ({"sums": lambda s: s[:-1]}, "sums are too few"),
+        ({"sums": lambda s: np.append(s, 0.0)}, "the saved sums are"),
+        ({"sums": lambda s: s + 0.5}, "whole counts"),
+        ({"sensors": lambda s: s[1:]}, "damaged|too few|symmetric|whole"),
+        ({"pairs": lambda s: s * np.nan}, "pairs is not finite"),
+        ({"pairs": lambda s: -s}, "counted in whole numbers"),
+        ({"units": lambda s: -1.0 - s}, "units"),
+        ({"configurations": []}, "too few|sums are|configuration"),
+        ({"configurations": [[9, [True]]]}, "at most"),
+        ({"matrices": lambda s: s * 2.0}, "does not follow"),
+        ({"reward_variance": -1.0}, "reward_variance"),
+        ({"reward_variance": "x"}, "reward_variance"),
+        ({"arms": ["A"]}, "shape|too few|sums"),
+        ({"context_dim": 2}, "damaged|too few|symmetric|whole|singular"),
+        ({"policy": {"name": "Other", "settings": {}}}, "none of Keyhole's"),
+        ({"random": [1, 2]}, "damaged|random streams"),
+        ({"format": "other"}, "not a saved bandit"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    one = bandit()
+    live(one, 30)
+    with pytest.raises(kh.FileError, match=reason):
+        kh.Bandit.load(_changed(one, tmp_path, **changes))
+
+
+# -- joint draws ----------------------------------------------------------------------------------
+
+
+def test_joint_draws_behind_a_bandit_are_those_of_the_learner() -> None:
+    policy = kh.ThompsonSampling(v=0.7, sharing="shared", draw="joint")
+    one, recipe = kh.Bandit(policy, arms=4, dim=3, seed=5), kh.Learner(policy)
+    state, source, rng = recipe.start(4, 3), Streams(5), np.random.default_rng(1)
+    for _ in range(60):
+        y = rng.standard_normal((4, 3))
+        draws = Draws(source["policy"].standard_normal(4), source["coin"].random(2))
+        decision, chosen = one.choose(y), recipe.choose(state, y, draws)
+        assert decision.arm == chosen.arm
+        assert decision.probability is chosen.probability is None
+        one.learn(decision, 1.0)
+        recipe.learn(state, chosen.arm, y[chosen.arm], 1.0)
+    with pytest.raises(kh.InvalidValue, match="choice_probabilities needs draw='per-arm'"):
+        one.choice_probabilities(y)
+    with pytest.raises(kh.InvalidValue, match="choose_many needs draw='per-arm'"):
+        one.choose_many(y[None])
+    both = one.choose(y[:2], among=(0, 1))
+    assert both.probability is not None
+    assert 0.0 < both.probability < 1.0
+    loaded = kh.Bandit.load(one.to_bytes(), resume=True)
+    assert loaded.policy == policy
+    assert loaded.choose(y).arm == one.choose(y).arm
+    with_sensor = kh.Bandit(
+        kh.SensorLearner(policy, kh.Sensor(sensing=np.eye(3))), arms=4, dim=3, seed=1
+    )
+    assert with_sensor.choose(y).probability is None
+    with pytest.raises(kh.InvalidValue, match="choice_probabilities needs draw='per-arm'"):
+        with_sensor.choice_probabilities(y)
