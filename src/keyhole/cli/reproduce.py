@@ -45,7 +45,7 @@ Examples:
 
 # Seconds to wait for OpenML before stand-ins are used.
 PATIENCE = 5.0
-NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, variants, shared, scaling, missing"
+NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, variants, shared, scaling, missing, sensors"
 OUTCOME_COLOURS = {"holds": "green", "does not hold": "red", "cannot tell": "yellow"}
 
 
