@@ -478,9 +478,9 @@ def prices() -> None:
 
 
 def studies() -> None:
-    """Draw a figure of the paper, and two of our own."""
+    """Draw a figure of the paper, and four of our own; two need tables of the package index."""
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("fig3", "missing", "sensors"):
+        for name in ("fig3", "missing", "sensors", "warfarin", "trial"):
             settings = Settings()
             job = Job(STUDIES[name], settings, STUDIES[name].cells(settings))
             run(job, Path(folder))

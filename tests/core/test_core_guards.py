@@ -23,7 +23,7 @@ def test_a_base_that_has_learned_more_is_refused() -> None:
     base = learned(1.0)
     for one, other in ((learned(), learned(1.0, 2.0)), (learned(1.0, 2.0), learned())):
         before = one.precision.copy()
-        with pytest.raises(kh.InvalidValue, match="all that their base has"):
+        with pytest.raises(kh.InvalidValue, match="all data of base"):
             one.merge(other, base=base)
         np.testing.assert_array_equal(one.precision, before)
     foreign = learned(0.0, 0.0)

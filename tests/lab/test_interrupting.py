@@ -22,7 +22,7 @@ from keyhole.lab import studies
 from keyhole.lab.simulation import run as module
 from keyhole.lab.simulation.plan import Plan
 from keyhole.lab.simulation.replication import replicate
-from keyhole.lab.studies import running
+from keyhole.lab.studies import running, study
 from tests.worlds import patients
 
 RECIPE = kh.RandomLinearWorld(n_arms=4, context_dim=3, dim=5)
@@ -155,7 +155,7 @@ def test_a_full_disk_costs_a_study_nothing(tmp_path: Path, monkeypatch: pytest.M
         calls.append(1)
         raise error("no space left on device")
 
-    monkeypatch.setattr(running, "simulate", fails)
+    monkeypatch.setattr(study, "simulate", fails)
     calls: list[int] = []
     for error, times, there in ((FileUnusable, 1, True), (kh.FileError, 2, False)):
         calls.clear()

@@ -258,7 +258,7 @@ def test_only_a_source_archive_is_not_taken(links: Path, own_cache: Path) -> Non
 
 def downloaded(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
     """Let `make(folder)` stand for pip: it puts files into the folder."""
-    monkeypatch.setattr(wheels, "_pip_download", lambda _, folder: make(Path(folder)))
+    monkeypatch.setattr(wheels, "_pip_download", lambda _, folder, __: make(Path(folder)))
 
 
 @pytest.mark.parametrize(

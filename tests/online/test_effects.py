@@ -30,7 +30,7 @@ def test_effects_are_those_of_least_squares(intercept: bool, standardize: bool) 
         x = np.array([y for own, y, _ in rows if own == arm])
         x = np.column_stack([np.ones(len(x)), x]) if intercept else x
         r = np.array([reward for own, _, reward in rows if own == arm])
-        estimate, error = bandit.effects[arm]
+        estimate, error, _ = bandit.effects[arm]
         expected, (rest,), *_ = np.linalg.lstsq(x, r)
         np.testing.assert_allclose(estimate, expected, rtol=1e-6, atol=1e-8)
         variance = rest / (len(x) - x.shape[1]) * np.diag(np.linalg.inv(x.T @ x))
@@ -63,7 +63,7 @@ def test_a_large_effect_is_not_pulled_towards_zero() -> None:
         y = rng.standard_normal((100, 1))
         rewards = 50.0 * y[:, 0] + rng.standard_normal(100)
         bandit.learn_many([kh.Decision(arm=0, observation=row) for row in y], rewards)
-        estimate, error = bandit.effects[0]
+        estimate, error, _ = bandit.effects[0]
         covered += abs(estimate[0] - 50.0) <= 1.96 * error[0]
     assert covered / 400 == pytest.approx(0.95, abs=4 * 0.011)
 
@@ -83,7 +83,7 @@ def test_intervals_cover_with_missing_entries() -> None:
         for y in rng.standard_normal((LOOKS[1] + 1, 4)) @ mix.T:
             seen = np.where(rng.random(4) < 0.3, np.nan, y)
             bandit.learn(bandit.choose(seen), float(3.0 + y @ effects + rng.standard_normal()))
-        estimate, error = bandit.effects[0]
+        estimate, error, _ = bandit.effects[0]
         covered.append((np.abs(estimate[1:] - effects) <= 1.96 * error[1:]).mean())
     assert np.mean(covered) >= 0.95 - 2 * 0.031
 

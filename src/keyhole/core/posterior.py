@@ -415,6 +415,40 @@ class Posterior:
         pairs = zip(self.state, fresh.state, strict=True)
         self._core = _core_of(State(*(np.concatenate(pair) for pair in pairs)))
 
+    def marginal(self, columns: Ints) -> None:
+        """Keep some coordinates, and what the rewards taught of them; the others are forgotten.
+
+        With R the coordinates that are kept and G the others: B_RR - B_RG B_GG^-1 B_GR, and the
+        moment alike. The sum of squared rewards loses what the others explain, so that the residual
+        sum of squares stays.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            The coordinates that are kept, in their new order.
+        """
+        gone = np.setdiff1d(np.arange(self.dim), columns)
+        fewer = Posterior(
+            n_parameters=self.n_parameters,
+            dim=len(columns),
+            prior_precision=self.prior_precision,
+        )
+        precision, moment = self.precision, self.state.moment
+        kept = precision[:, columns[:, None], columns]
+        cross, own = precision[:, columns[:, None], gone], precision[:, gone[:, None], gone]
+        solved = np.linalg.solve(
+            own, np.concatenate([cross.transpose(0, 2, 1), moment[:, gone, None]], axis=2)
+        )
+        fewer.state.precision[:] = np.triu(kept - cross @ solved[:, :, :-1])
+        fewer.state.moment[:] = moment[:, columns] - (cross @ solved[:, :, -1:])[:, :, 0]
+        explained = np.einsum("kg,kg->k", moment[:, gone], solved[:, :, -1])
+        fewer.state.n[:] = self.state.n
+        fewer.state.squares[:] = np.maximum(self.state.squares - explained, 0.0)
+        residual = self.state.residual.copy()
+        fewer._recompute()
+        fewer.state.residual[:] = residual
+        self._core = fewer._core
+
     def spread(self, dim: int, places: Ints) -> None:
         """Add coordinates at which all observations so far were 0.
 

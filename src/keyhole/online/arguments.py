@@ -49,19 +49,18 @@ def check_decision(decision: object) -> None:
         raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")
 
 
-def check_observation(decision: Decision, dim: int) -> None:
+def check_observation(y: Floats, dim: int) -> None:
     """Raise unless a decision's observation has the length that the bandit's have.
 
     Parameters
     ----------
-    decision : Decision
-        The decision.
+    y : ndarray
+        The observation.
     dim : int
         The length of the bandit's observations.
     """
-    shape = decision._observation.shape
-    if shape != (dim,):
-        raise InvalidValue(f"this decision's observation has shape {shape}, not ({dim},)")
+    if y.shape != (dim,):
+        raise InvalidValue(f"this decision's observation has shape {y.shape}, not ({dim},)")
 
 
 def reward_number(reward: object) -> float:
@@ -74,14 +73,18 @@ class Rewards(NamedTuple):
     """The arguments of `learn_many`."""
 
     decisions: Decisions | list[Decision]
-    arms: list[Arm]
-    y: Floats  # (n, dim)
-    raw: Floats  # (n, dim)  with NaN where an entry was missing
     rewards: Floats  # (n,)
 
+    @property
+    def arms(self) -> list[Arm]:
+        """The chosen arms."""
+        if isinstance(self.decisions, Decisions):
+            return self.decisions.arms
+        return [each.arm for each in self.decisions]
 
-def many_rewards(decisions: object, rewards: ArrayLike, dim: int) -> Rewards:
-    """Return many decisions and their rewards, as arrays.
+
+def many_rewards(decisions: object, rewards: ArrayLike) -> Rewards:
+    """Return many decisions and their rewards.
 
     Parameters
     ----------
@@ -89,33 +92,41 @@ def many_rewards(decisions: object, rewards: ArrayLike, dim: int) -> Rewards:
         The decisions.
     rewards : array_like of shape (n,)
         Their rewards.
+    """
+    listed = decisions if isinstance(decisions, Decisions) else _listed(decisions)
+    given = checks.floats("rewards", rewards)
+    if given.shape != (len(listed),):
+        raise InvalidValue(
+            f"{len(listed)} decisions need as many rewards, got an array of shape {given.shape}"
+        )
+    return Rewards(listed, given)
+
+
+def many_rows(decisions: Decisions | list[Decision], dim: int) -> tuple[Floats, Floats]:
+    """Return the observations of many decisions, (n, dim): filled in, and with NaN.
+
+    Parameters
+    ----------
+    decisions : Decisions or list of Decision
+        The decisions.
     dim : int
         The length of the bandit's observations.
     """
     if isinstance(decisions, Decisions):
-        listed: Decisions | list[Decision] = decisions
-        arms, y, raw = decisions.arms, decisions.observations, decisions.raw
-    else:
-        listed = _listed(decisions, dim)
-        arms = [each.arm for each in listed]
-        y = np.array([each.observation for each in listed]).reshape(-1, dim)
-        raw = np.array([each.raw for each in listed]).reshape(-1, dim)
-    given = checks.floats("rewards", rewards)
-    if given.shape != (len(arms),):
-        raise InvalidValue(
-            f"{len(arms)} decisions need as many rewards, got an array of shape {given.shape}"
-        )
-    if y.shape != (len(arms), dim):
-        raise InvalidValue(f"observations have shape {y.shape}, not ({len(arms)}, {dim})")
-    return Rewards(listed, arms, y, raw, given)
+        y, raw = decisions.observations, decisions.raw
+        if y.shape != (len(y), dim):
+            raise InvalidValue(f"observations have shape {y.shape}, not ({len(y)}, {dim})")
+        return y, raw
+    if shapes := {each.observation.shape for each in decisions} - {(dim,)}:
+        raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({dim},)")
+    y = np.array([each.observation for each in decisions]).reshape(-1, dim)
+    return y, np.array([each.raw for each in decisions]).reshape(-1, dim)
 
 
-def _listed(decisions: Any, dim: int) -> list[Decision]:
+def _listed(decisions: Any) -> list[Decision]:
     listed = list(decisions) if checks.is_listing(decisions) else [decisions]
     if strange := [each for each in listed if not isinstance(each, Decision)]:
         raise InvalidValue(f"learn_many takes Decisions, got {shown(strange[0])}")
-    if shapes := {each.observation.shape for each in listed} - {(dim,)}:
-        raise InvalidValue(f"an observation has shape {shapes.pop()}, not ({dim},)")
     return listed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from keyhole.core import (
     Learner,
     Policy,
     Posterior,
+    Recipe,
     Seed,
     SensorLearner,
     choice_probabilities,
@@ -25,19 +26,20 @@ from keyhole.core import (
     kernels,
     seed_sequence,
 )
-from keyhole.errors import InvalidValue, KeyholeWarning, shown
+from keyhole.errors import InvalidValue, KeyholeWarning, UnknownArm, shown
 from keyhole.files import Source, Target, given_name
 from keyhole.online import arguments, storage
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
+from keyhole.online.explaining import Explanation, explained
 from keyhole.online.lineage import Lineage
-from keyhole.online.rounds import Rounds
+from keyhole.online.named import Named
 
 # Types of rewards that compiled code takes as they are.
 PLAIN_NUMBERS = frozenset({float, np.float64, bool})
 
 
-class Bandit(Rounds):
+class Bandit(Named):
     """Choose among named arms from what is seen of them, and learn from the rewards.
 
     A bandit may be shared between threads: each call is done as a whole before the next. A forked
@@ -54,9 +56,10 @@ class Bandit(Rounds):
         with the three functions of `AnyLearner` can choose and learn; what needs a posterior
         (effects, probabilities of all arms, merging, files) is refused.
     arms : int or iterable of str or int
-        The names of the arms, or how many there are.
-    dim : int
-        The length of an observation.
+        The names of the arms, or how many there are; or a dict from their names to their records,
+        for features of arms that are always the same.
+    dim : int, optional
+        The length of an observation. Not needed if the learner has features.
     seed : int or numpy.random.SeedSequence, optional
         For a run that can be repeated. With the seed of a replication of `simulate`, which is
         `SeedSequence(seed, spawn_key=(k,))`, the bandit chooses the arms that are chosen there.
@@ -90,16 +93,18 @@ class Bandit(Rounds):
         self,
         learner: Learner | Policy | AnyLearner,
         *,
-        arms: int | Iterable[Arm],
-        dim: int,
+        arms: int | Iterable[Arm] | Mapping[Arm, Any],
+        dim: int | None = None,
         seed: Seed = None,
         probabilities: bool = True,
     ) -> None:
         learner = Learner.of(learner)
-        learned = learner.start(arguments.arm_names(arms), checks.integer("dim", dim))
+        length = None if dim is None else checks.integer("dim", dim)
+        learned = learner.start(arguments.arm_names(arms), length)
         self._set(
             learner, learned, choice_streams(seed), checks.flag("probabilities", probabilities)
         )
+        self._add_records(arms)
 
     # -- what it is -------------------------------------------------------------------------------
 
@@ -186,11 +191,13 @@ class Bandit(Rounds):
 
         Parameters
         ----------
-        y : array_like of shape (dim,) or (n_arms, dim)
+        y : array_like of shape (dim,) or (n_arms, dim), or record
             What is seen for all arms, or a row for each. Where it has column names, they must be
-            those that came first, in the same order.
-        among : iterable of names, optional
-            The arms available this time; rows of y are then theirs, in that order.
+            those that came first, in the same order. With features, a record: a dict or a row of
+            a frame.
+        among : iterable of names, or dict of names and records, optional
+            The arms available this time; rows of y are then theirs, in that order. With features
+            of arms, their records by name. With a shared parameter these arms may be new.
         sensor : str, int or Sensor, optional
             The sensor that y is a measurement of, for a `SensorLearner`.
         """
@@ -205,7 +212,7 @@ class Bandit(Rounds):
             # Units and predictions may change now, and with them what a decision takes.
             self._everyday = None
             self._finish()
-            decision = self._choose(y, among)
+            decision = self._choose(*self._numbers_of(y, among))
         if self._learned.observer.messages:
             self._warn()
         return decision
@@ -221,7 +228,7 @@ class Bandit(Rounds):
             The arms available this time; rows of y are then theirs, in that order.
         """
         with self._at_work():
-            return self._choose_many(y, among)
+            return self._choose_many(*self._encoded_many(y, among))
 
     def choice_probabilities(
         self, y: ArrayLike, *, among: Iterable[Arm] | None = None
@@ -237,9 +244,56 @@ class Bandit(Rounds):
         """
         arguments.check_not_joint(self._rule)
         with self._at_work():
-            names, location, scale, epsilon = self._scores(y, among)
+            rows, arms, encoder = self._encoded(y, among)
+            learned = self._learned if encoder is None else self._learned.in_columns_of(encoder)
+            names, location, scale, epsilon = self._scores(learned, rows, arms)
         chances = choice_probabilities(location, scale, epsilon=epsilon)
         return dict(zip(names, chances[0].tolist(), strict=True))
+
+    def explain(
+        self, decision: Decision, y: Any = None, *, among: Iterable[Arm] | None = None
+    ) -> Explanation:
+        """Explain a decision: what each feature adds, by what is known now; nothing changes.
+
+        Parameters
+        ----------
+        decision : Decision
+            The decision.
+        y : array_like or record, optional
+            What was seen of all arms. It is needed if arms had a row or a record of their own: a
+            decision holds that of its own arm alone.
+        among : iterable of names, or dict of names and records, optional
+            The arms that were available, as in `choose`.
+
+        Examples
+        --------
+        >>> import keyhole as kh
+        >>> features = kh.Features(numbers=["age"], booleans=["member"])
+        >>> bandit = kh.Bandit(kh.Learner(kh.Greedy(), features), arms=["A", "B"], seed=1)
+        >>> for age in range(100):
+        ...     decision = bandit.choose({"age": age, "member": age % 2 == 0})
+        ...     bandit.learn(decision, reward=(decision.arm == "A") + 0.1 * age)
+        >>> bandit.explain(bandit.choose({"age": 50, "member": True})).arm
+        'A'
+        """
+        arguments.check_decision(decision)
+        with self._at_work():
+            if y is None and not decision._is_for_all:
+                raise InvalidValue(
+                    "this decision holds the observation of its own arm alone: give explain what "
+                    "was seen of all, explain(decision, y)"
+                )
+            if y is None:
+                self._rows_of(decision)  # which may bring in new levels
+                y = self._rows_of(decision)[0]
+                among = tuple(among) if isinstance(among, Mapping) else among
+            rows, names, encoder = self._encoded(y, among)
+            learned = self._learned if encoder is None else self._learned.in_columns_of(encoder)
+            arms = learned.arms if names is None else learned.arms.among(names)
+            if decision.arm not in arms.names:
+                raise UnknownArm(f"{decision.arm!r} is none of the arms {list(arms.names)[:10]}")
+            seen = self._observed(learned, rows, arms.parameter_of.size)
+            return explained(learned, self._rule, decision, arms.names, seen)
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -304,7 +358,7 @@ class Bandit(Rounds):
         again : bool, default False
             As in `learn`.
         """
-        given = arguments.many_rewards(decisions, rewards, self.dim)
+        given = arguments.many_rewards(decisions, rewards)
         checks.flag("again", again)
         with self._at_work():
             self._learn_many(given, again)
@@ -321,6 +375,9 @@ class Bandit(Rounds):
             The observations.
         """
         with self._at_work():
+            if self._learned.encoder is not None and not self._is_columns(y):
+                y, wider = self._learned.encoder.encode_frame(y)
+                self._know(wider)
             columns, rows = self._checked_columns(y), self._observer.numbers(y)
             if rows.shape[-1:] != (self.dim,):
                 raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
@@ -348,7 +405,7 @@ class Bandit(Rounds):
                 raise InvalidValue(
                     f"merge takes another Bandit, and one as base, got {shown(each)}"
                 )
-            if each is not None and (each.learner, each.dim) != (self.learner, self.dim):
+            if each is not None and not self._can_merge(each):
                 raise InvalidValue(
                     "only bandits of the same learner and dim can be merged, "
                     f"got {self.learner} of {self.dim} and {each.learner} of {each.dim}"
@@ -356,12 +413,18 @@ class Bandit(Rounds):
         self._merge(other, base)
         self._warn()
 
+    def _can_merge(self, other: Bandit) -> bool:
+        """Whether another bandit learns in the same way; levels of its own it may have."""
+        same_dim = self.dim == other.dim or self._learned.encoder is not None
+        return self.learner == other.learner and same_dim
+
     # -- arms -------------------------------------------------------------------------------------
 
     def add_arms(self, arms: Iterable[Arm]) -> None:
         """Add arms of which nothing is known yet."""
         with self._at_work():
             self._learned.add_arms(arms)
+            self._add_records(arms)
 
     def remove_arms(self, arms: Iterable[Arm]) -> None:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
@@ -393,7 +456,7 @@ class Bandit(Rounds):
             If the folder does not exist or cannot be written to, or the disk is full.
         """
         record = self._snapshot()
-        storage.parse(record, self.policy)
+        storage.parse(record, self.policy, self._learner.features)
         storage.write(target, record)
 
     def to_bytes(self) -> bytes:
@@ -414,6 +477,7 @@ class Bandit(Rounds):
         source: Source,
         *,
         policy: Policy | None = None,
+        features: Recipe | None = None,
         resume: bool = False,
         seed: Seed = None,
     ) -> Bandit:
@@ -428,6 +492,8 @@ class Bandit(Rounds):
             `to_bytes` gave.
         policy : Policy, optional
             Needed only for a policy class of your own, with the settings it was saved with.
+        features : Transformed, optional
+            Needed only for features around a transformer, which no file can hold.
         resume : bool, default False
             Choose to the bit as the saved one would have, with its random stream. It is for one
             process that takes the place of another: two that resume one file choose alike. Ids of
@@ -455,7 +521,10 @@ class Bandit(Rounds):
         if not isinstance(policy, Policy | None):
             raise InvalidValue(f"policy must be a Policy, got {shown(policy)}")
         random = None if resume else choice_streams(seed_sequence(seed))
-        bandit, build = storage.load(source, partial(cls._of_record, policy=policy, random=random))
+        if not isinstance(features, Recipe | None):
+            raise InvalidValue(f"features must be a Transformed, got {shown(features)}")
+        take_apart = partial(cls._of_record, policy=policy, features=features, random=random)
+        bandit, build = storage.load(source, take_apart)
         if resume and build != kernels.BUILD:
             warnings.warn(
                 f"{given_name(source)} was written by the build {shown(build)} of the kernels, and "
@@ -468,7 +537,12 @@ class Bandit(Rounds):
 
     @classmethod
     def _of_record(
-        cls, record: storage.Record, *, policy: Policy | None, random: kernels.Bits | None
+        cls,
+        record: storage.Record,
+        *,
+        policy: Policy | None,
+        features: Recipe | None,
+        random: kernels.Bits | None,
     ) -> Bandit:
         """Return the bandit of a file's content, of the kind that it is."""
         if record.header["format"] == storage.SENSOR_FORMAT:
@@ -476,7 +550,7 @@ class Bandit(Rounds):
             from keyhole.online.sensing import SensorBandit
 
             return SensorBandit.of_parts(sensor_storage.parse(record, policy), random)
-        parts = storage.parse(record, policy)
+        parts = storage.parse(record, policy, features)
         bandit = object.__new__(cls)
         bandit._restore(parts, parts.random if random is None else random)
         return bandit
@@ -508,9 +582,15 @@ class Bandit(Rounds):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"record": self._snapshot(), "policy": self.policy}
+        learner = self._learner
+        return {
+            "record": self._snapshot(),
+            "policy": learner.policy,
+            "features": learner.features,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays out of a pickle may be read-only, or memory that others use.
         record = state["record"].copy()
-        self._restore(storage.parse(record, state["policy"]), choice_streams(None))
+        parts = storage.parse(record, state["policy"], state["features"])
+        self._restore(parts, choice_streams(None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +52,8 @@ class Decision(Choice):
         The entries of the observation that were missing, and predicted from the others.
     sensor : str or int, optional
         The name of the sensor that the observation is a measurement of.
+    levels : sequence of (str, str), optional
+        The levels of growing categories, (field, level), that the observation has columns for.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Decision(Choice):
         id: str | None = None,  # noqa: A002 - the field's word
         predicted: ArrayLike = (),
         sensor: Arm | None = None,
+        levels: Sequence[tuple[str, str]] | None = None,
     ) -> None:
         seen = checks.with_missing("observation", observation)
         if seen.ndim != 1:
@@ -95,6 +98,7 @@ class Decision(Choice):
         self._has_missing = bool(np.isnan(seen).any())
         self._predicted = _places(predicted, seen.size)
         self._sensor: Arm | None = None if sensor is None else arm_name(sensor)
+        self._grown = None if levels is None else _levels(levels)
 
     @classmethod
     def made(
@@ -218,21 +222,30 @@ class Decision(Choice):
             (self._observation, self._predicted) if observation is None else (observation, ())
         )
         other = Decision(
-            arm=arm, observation=seen, id=self.id, predicted=predicted, sensor=self.sensor
+            arm=arm,
+            observation=seen,
+            id=self.id,
+            predicted=predicted,
+            levels=self._grown,
+            sensor=self.sensor,
         )
         other._learned_by = self._learned_by
         other._is_for_all = self._is_for_all and observation is None
         return other
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists; `predicted` and `sensor` if there are any."""
+        """Return plain numbers, strings and lists; what is not there is left out."""
         record = self._but_probability()
         ordered = {
             name: self.probability if name == "probability" else record[name]
             for name in ("id", "arm", "probability", "score", "observation")
         }
-        more = {"predicted": record["predicted"]} if self._predicted else {}
-        return {**ordered, **more, **({} if self.sensor is None else {"sensor": self.sensor})}
+        rest = {"predicted": record["predicted"]} if self._predicted else {}
+        if self._grown is not None:
+            rest["levels"] = record["levels"]
+        if self.sensor is not None:
+            rest["sensor"] = self.sensor
+        return {**ordered, **rest}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Decision:
@@ -244,7 +257,16 @@ class Decision(Choice):
                 f"a decision's record has at least the keys 'arm' and 'observation', "
                 f"got {sorted(map(str, record))}"
             )
-        known = ("arm", "observation", "probability", "score", "id", "predicted", "sensor")
+        known = (
+            "arm",
+            "observation",
+            "probability",
+            "score",
+            "id",
+            "predicted",
+            "levels",
+            "sensor",
+        )
         return cls(**{name: record[name] for name in known if name in record})
 
     def __eq__(self, other: object) -> bool:
@@ -267,6 +289,7 @@ class Decision(Choice):
             "observation": [None if x != x else x for x in self._observation.tolist()],
             "predicted": list(self._predicted),
             "sensor": self.sensor,
+            "levels": None if self._grown is None else [list(pair) for pair in self._grown],
         }
 
     __hash__ = None  # type: ignore[assignment]
@@ -291,6 +314,15 @@ class Decision(Choice):
             left_out.add("probability")
         fields = ", ".join(f"{k}={record[k]!r}" for k in shown_fields if k not in left_out)
         return f"Decision({fields})"
+
+
+def _levels(given: Any) -> tuple[tuple[str, str], ...]:
+    pairs = tuple(tuple(pair) for pair in given) if checks.is_listing(given) else None
+    if pairs is None or not all(
+        len(pair) == 2 and all(isinstance(text, str) for text in pair) for pair in pairs
+    ):
+        raise InvalidValue(f"levels must be pairs of a field and a level, got {shown(given)}")
+    return pairs
 
 
 def _places(predicted: ArrayLike, size: int) -> tuple[int, ...]:

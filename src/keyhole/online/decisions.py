@@ -26,6 +26,7 @@ class Batch(NamedTuple):
     )  # locations, scales, epsilon, chosen places
     id: str
     is_for_all: bool
+    grown: tuple[tuple[str, str], ...] | None = None  # levels that columns stand for
 
 
 class Decisions(Sequence[Decision]):
@@ -101,7 +102,7 @@ class Decisions(Sequence[Decision]):
             () if batch.missing is None else tuple(np.flatnonzero(batch.missing[i]).tolist()),
             bool(np.isnan(batch.observations[i]).any()),
         )
-        decision._learned_by = self._learned_by
+        decision._learned_by, decision._grown = self._learned_by, batch.grown
         return decision
 
     def _chance(self, i: int) -> Chance | None:
@@ -129,7 +130,7 @@ def _restored(*batch: Any) -> Decisions:
 
     def writable(value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(map(writable, value))
+            return tuple(map(writable, value))  # of arrays, or of levels
         return np.array(value) if isinstance(value, np.ndarray) else value
 
     return Decisions(Batch(*map(writable, batch)))

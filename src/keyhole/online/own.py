@@ -166,7 +166,7 @@ class OwnBandit(Bandit):
         arguments.check_decision(decision)
         number = arguments.reward_number(reward)
         checks.flag("again", again)
-        arguments.check_observation(decision, self.dim)
+        arguments.check_observation(decision._observation, self.dim)
         with self._lock:
             place = self._arms.parameter(decision.arm)
             if not again:

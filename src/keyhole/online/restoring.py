@@ -18,7 +18,9 @@ from keyhole import checks
 from keyhole.core import (
     SAMPLE,
     Arms,
+    Encoder,
     Floats,
+    Layout,
     LearnerState,
     Moments,
     Observer,
@@ -60,18 +62,23 @@ def texts(name: str, given: Any) -> list[str]:
     return given
 
 
-def observer(header: Mapping[str, Any], arrays: Arrays) -> Observer:
+def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None) -> Observer:
     """Return what is done to observations, as far as it was learned.
 
     Parameters
     ----------
     header, arrays
         The content of a file.
+    encoder : Encoder or None
+        How records become observations.
     """
     dim = checks.integer("dim", header["dim"], max_value=10**7)
     if arrays["matrices"].size < dim**2:  # before anything of that size is allocated
         raise FileError(f"the saved matrices are smaller than dim={dim} says")
-    found = Observer(dim, **header["observer"])
+    if encoder is not None and encoder.dim != dim:
+        raise FileError(f"the saved features make {encoder.dim} columns, and dim is {dim}")
+    layout = None if encoder is None else Layout.of(encoder)
+    found = Observer(dim, **header["observer"], layout=layout)
     if found.is_plain:
         return found
     zero, learned = header["zero"], bool(np.any(arrays["n"]))
@@ -109,7 +116,13 @@ def _units(known: Units, prefix: str, arrays: Arrays) -> Units:
 
 
 def learned(
-    header: Mapping[str, Any], arrays: Arrays, arms: Arms, observer: Observer, prior: float
+    header: Mapping[str, Any],
+    arrays: Arrays,
+    arms: Arms,
+    observer: Observer,
+    encoder: Encoder | None,
+    *,
+    prior: float,
 ) -> LearnerState:
     """Return what was learned of the arms; it keeps the arrays.
 
@@ -121,11 +134,14 @@ def learned(
         The names of the arms.
     observer : Observer
         What is done to observations.
+    encoder : Encoder or None
+        How records become observations.
     prior : float
         The prior precision of the policy.
     """
-    state = posterior_state(arrays, arms.n_parameters, observer.n_columns, prior)
-    found = LearnerState(arms, observer, Posterior.of_state(state))
+    parts = 1 + len(arms.names) if arms.is_hybrid else 1
+    state = posterior_state(arrays, arms.n_parameters, parts * observer.n_columns, prior)
+    found = LearnerState(arms, observer, Posterior.of_state(state), encoder)
     waiting = _rewards("waiting", header, arrays, arms, {"observation": observer.dim})
     keys = texts("waiting_keys", header["waiting_keys"])
     if len(keys) != len(waiting):
@@ -143,7 +159,7 @@ def _rewards(
     names = header[name]
     if not names:
         return []
-    if unknown := [arm for arm in names if arm not in arms]:
+    if unknown := [arm for arm in names if arm not in arms and not arms.is_open]:
         raise FileError(f"the saved rewards are of an arm that is not there: {unknown[0]!r}")
     n = len(names)
     columns = {

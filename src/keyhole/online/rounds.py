@@ -14,7 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
-from keyhole.core import Arm, Arms, Chosen, Draws, Floats, Ints, Rule, choose_jointly, kernels
+from keyhole.core import (
+    Arm,
+    Arms,
+    Chosen,
+    Draws,
+    Floats,
+    Ints,
+    LearnerState,
+    Rule,
+    choose_jointly,
+    kernels,
+)
 from keyhole.errors import InvalidValue
 from keyhole.online import arguments, labels
 from keyhole.online.calls import WholeCalls
@@ -29,15 +40,22 @@ class Rounds(WholeCalls):
 
     def _choose(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decision:
         learned = self._learned
-        plain = learned.observer.is_plain
+        if learned.encoder is not None and among is None:  # a record is an array by now
+            everyday = self._begun()
+            made: Decision | None = None if everyday is None else everyday.choose(y)
+            if made is not None:
+                return made
+            self._everyday = None
+        plain = learned.is_plain
         arms = learned.arms if among is None else self._among(among)
         columns = self._columns if type(y) is np.ndarray else self._checked_columns(y)
-        rows = filled = design = self._observed(y, arms.parameter_of.size)
+        rows = filled = design = self._observed(learned, y, arms.parameter_of.size)
         rule, offset = self._rule, 0.0
         if not plain:
             learned.observer.note_clipped(rows, columns)
             filled, design = learned.prepared(rows)
             rule, offset = learned.rule_now(rule), learned.observer.offset
+            design = learned.placed(design, arms)
         if rule.joint:
             chosen, score = self._choose_jointly(design, rule, arms.parameter_of.size)
             place, score_params, column = chosen.arm, None, -1
@@ -59,6 +77,7 @@ class Rounds(WholeCalls):
         )
         if rule.joint and self._probabilities:
             decision._probability = chosen.probability
+        decision._grown = learned.grown
         self._columns = columns
         if not plain:
             self._see(rows)
@@ -114,6 +133,7 @@ class Rounds(WholeCalls):
             Decision,
             checks.LARGEST,
             everyday,
+            learned.grown,
         )
         if is_usual:
             self._kept = online
@@ -135,6 +155,9 @@ class Rounds(WholeCalls):
             )
         observer.note_clipped(rounds, columns)
         filled, design = self._learned.prepared(rounds)
+        if self._learned.arms.is_hybrid:
+            each = design if design.ndim == 3 else design[:, None]
+            design = self._learned.placed(each, arms)
         rule = self._learned.rule_now(self._rule)
         places, scores, location, scale = self._choose_rounds(design, rule, parameter_of)
         chosen, lineage = (np.arange(n), places), self._lineage
@@ -149,6 +172,7 @@ class Rounds(WholeCalls):
             (location, scale, rule.epsilon, places) if self._probabilities else None,
             f"{lineage.run}-{lineage.decisions}",
             for_all,
+            self._learned.grown,
         )
         self._columns = columns
         self._see(rounds.reshape(-1, dim))
@@ -170,25 +194,35 @@ class Rounds(WholeCalls):
         return chosen
 
     def _scores(
-        self, y: ArrayLike, among: Iterable[Arm] | None
+        self, learned: LearnerState, y: ArrayLike, among: Iterable[Arm] | None
     ) -> tuple[tuple[Arm, ...], Floats, Floats, float]:
         """Return the arms, location and scale of their scores, (1, n_arms), and epsilon."""
-        arms = self._learned.arms if among is None else self._learned.arms.among(among)
+        arms = learned.arms if among is None else learned.arms.among(among)
         self._checked_columns(y)
-        rows = self._observed(y, arms.parameter_of.size)
-        _, design = self._learned.prepared(rows)
-        rule = self._learned.rule_now(self._rule)
-        location, scale = self._learned.posterior.scores(
-            rule, arms.parameter_of, design[None] if len(rows) > 1 else design
+        rows = self._observed(learned, y, arms.parameter_of.size)
+        _, design = learned.prepared(rows)
+        design = learned.placed(design, arms)
+        rule = learned.rule_now(self._rule)
+        location, scale = learned.posterior.scores(
+            rule, arms.parameter_of, design[None] if len(design) > 1 else design
         )
         return arms.names, location, scale, rule.epsilon
 
     # -- learning ---------------------------------------------------------------------------------
 
+    def _rows_of(self, decision: Decision) -> tuple[Floats, Floats]:
+        """Return a decision's observation, filled in, and with NaN where entries were missing."""
+        return decision._observation, decision.raw
+
+    def _rows_of_all(self, decisions: Decisions | list[Decision]) -> tuple[Floats, Floats]:
+        """Return the same of many decisions, (n, dim) each."""
+        return arguments.many_rows(decisions, self._observer.dim)
+
     def _learn(self, decision: Decision, reward: float, again: bool) -> None:
+        y, raw = self._rows_of(decision)
         learned = self._learned
-        observer, y = learned.observer, decision._observation
-        arguments.check_observation(decision, observer.dim)
+        observer = learned.observer
+        arguments.check_observation(y, observer.dim)
         if decision._has_missing and observer.missing is None:
             raise InvalidValue(
                 "this decision's observation has missing entries, which need missing='predict'"
@@ -196,7 +230,7 @@ class Rounds(WholeCalls):
         parameter = learned.arms.parameter(decision.arm)
         if not again:
             self._once.check(decision)
-        if observer.is_plain:
+        if learned.is_plain:
             n = learned.posterior.core.state.n
             # Ctrl-C may come between any two lines: the next call then does what is left.
             self._plan(
@@ -204,16 +238,15 @@ class Rounds(WholeCalls):
             )
             learned.posterior.learn_rows(np.array([parameter]), y[None], np.array([reward]))
         else:
-            rows = y[None]
-            raw = decision.raw[None] if decision._predicted else rows
             if observer.watches and not self._lineage.has_seen(decision.id):
-                self._see(raw)
+                self._see(raw[None])
             self._plan(partial(self._note_learned, decision, learned.total, learned.total()))
-            learned.add([decision.arm], rows, raw, np.array([reward]), self._lineage.key())
+            learned.add([decision.arm], y[None], raw[None], np.array([reward]), self._lineage.key())
         self._finish()
 
     def _learn_many(self, given: arguments.Rewards, again: bool) -> None:
-        decisions, arms, y, raw, rewards = given
+        decisions, rewards, arms = given.decisions, given.rewards, given.arms
+        y, raw = self._rows_of_all(decisions)
         if self._observer.missing is None and np.isnan(y).any():
             raise InvalidValue("an observation has missing entries, which need missing='predict'")
         indices = np.array([self._learned.arms.parameter(arm) for arm in arms], dtype=np.int64)
@@ -251,9 +284,9 @@ class Rounds(WholeCalls):
         names = None if type(y) in (np.ndarray, list, tuple) else labels.labels_of(y)
         return self._columns if names is None else labels.checked(names, self._columns)
 
-    def _observed(self, y: ArrayLike, n_arms: int) -> Floats:
+    def _observed(self, learned: LearnerState, y: ArrayLike, n_arms: int) -> Floats:
         """Return y as our own array of (1, dim) or (n_arms, dim), every number usable."""
-        observer = self._learned.observer
+        observer = learned.observer
         plain = type(y) is np.ndarray and y.dtype == np.float64 and observer.missing is None
         rows = np.array(y if plain else observer.numbers(y), order="C", ndmin=2)
         arguments.check_rows(y, rows.shape, n_arms, observer.dim)

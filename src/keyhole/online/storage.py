@@ -7,6 +7,9 @@ The array `header` is a text, a JSON object of these fields:
     policy               name and settings of the policy
     arms                 the names of the arms, in order; k parameters follow from them
     dim                  the length of an observation
+    features             the recipe of named fields, or null; "own" for one that no file can hold
+    levels               the levels of growing categories that have columns, [field, level] each
+    arm_records          the records of arms that are always the same
     observer             the options intercept, standardize, missing and clip of the learner
     zero                 the number that rewards are counted from, or null
     probabilities        whether decisions have a probability
@@ -52,12 +55,16 @@ from numpy.typing import NDArray
 from keyhole import __version__, checks
 from keyhole.core import (
     POLICIES,
-    Arms,
+    Arm,
+    Encoder,
+    Features,
     Learner,
     LearnerState,
     Policy,
     Provisional,
+    Recipe,
     Waiting,
+    arm_name,
     kernels,
 )
 from keyhole.core.kernels import Bits
@@ -70,6 +77,8 @@ from keyhole.online.once import Once
 FORMAT = "keyhole.bandit"
 SENSOR_FORMAT = "keyhole.sensor-bandit"  # `sensor_storage`
 VERSION = 1
+# In place of features that no file can hold.
+OWN = "own"
 
 
 Found = TypeVar("Found")
@@ -111,6 +120,9 @@ def snapshot(parts: Parts) -> Record:
         "policy": policy_record(parts.learner.policy),
         "arms": list(learned.arms.names),
         "dim": observer.dim,
+        "features": _recipe_record(parts.learner.features),
+        "levels": [list(pair) for pair in learned.grown or ()],
+        "arm_records": [[name, one] for name, one in learned.arm_records.items()],
         "observer": observer.options,
         "zero": observer.zero,
         "probabilities": parts.probabilities,
@@ -256,7 +268,7 @@ def _header(name: str, text: NDArray[Any] | None) -> dict[str, Any]:
     return header
 
 
-def parse(record: Record, policy: Policy | None) -> Parts:
+def parse(record: Record, policy: Policy | None, features: Recipe | None = None) -> Parts:
     """Return the parts of a bandit, which keep the arrays of the record.
 
     Parameters
@@ -265,6 +277,8 @@ def parse(record: Record, policy: Policy | None) -> Parts:
         What `snapshot` or `read` gave.
     policy : Policy or None
         One of the user's own class, which a file cannot bring back.
+    features : Recipe, optional
+        The same for features around a transformer.
 
     Raises
     ------
@@ -274,11 +288,18 @@ def parse(record: Record, policy: Policy | None) -> Parts:
     header, arrays = record
     try:
         policy = policy_of(header["policy"], policy)
-        arms = Arms(listed("arms", header["arms"]), shared=policy.sharing == "shared")
-        observer = restoring.observer(header, arrays)
+        recipe = _recipe(header["features"], features)
+        encoder = None if recipe is None else _encoder(recipe, header["levels"])
+        observer = restoring.observer(header, arrays, encoder)
+        learner = Learner(policy, recipe, **observer.options)
+        arms = learner.arms(listed("arms", header["arms"]))
+        learned = restoring.learned(
+            header, arrays, arms, observer, encoder, prior=policy.prior_precision
+        )
+        learned.arm_records = _arm_records(header["arm_records"], encoder)
         return Parts(
-            learner=Learner(policy, **observer.options),
-            learned=restoring.learned(header, arrays, arms, observer, policy.prior_precision),
+            learner=learner,
+            learned=learned,
             random=random_of(header["random"]),
             probabilities=checks.flag("probabilities", header["probabilities"]),
             pasts=pasts_of(header["lineage"]),
@@ -312,6 +333,38 @@ def policy_of(record: Mapping[str, Any], given: Policy | None) -> Policy:
             f"give it to load(path, policy=...), with the settings {record['settings']}"
         )
     return ours[record["name"]](**record["settings"])
+
+
+def _recipe_record(recipe: Recipe | None) -> Any:
+    if recipe is None:
+        return None
+    return recipe.to_dict() if isinstance(recipe, Features) else OWN
+
+
+def _recipe(record: Any, given: Recipe | None) -> Recipe | None:
+    if record == OWN:
+        if given is None:
+            raise FileError(
+                "the bandit's features are around a transformer, which no file can hold: give "
+                "them to load(path, features=...)"
+            )
+        return given
+    recipe = None if record is None else Features.from_dict(record)
+    if given is not None and given != recipe:
+        raise FileError(f"the bandit was saved with the features {recipe}, not with {given}")
+    return recipe
+
+
+def _encoder(recipe: Recipe, levels: Any) -> Any:
+    grown = tuple((str(field), str(level)) for field, level in listed("levels", levels))
+    return Encoder(recipe, grown) if isinstance(recipe, Features) else recipe.start()
+
+
+def _arm_records(given: Any, encoder: Any) -> dict[Arm, dict[str, Any]]:
+    records = {arm_name(name): dict(one) for name, one in listed("arm_records", given)}
+    if records and encoder.encode({}, list(records.values()))[1] is not encoder:
+        raise FileError("the saved records of arms have levels that are not among the saved ones")
+    return records
 
 
 def random_of(words: Any) -> Bits:

@@ -123,7 +123,8 @@ class RowObserver:
         if crosses.size and not (crosses.min() >= 0 and crosses.max() < dim):
             raise IndexError(f"crosses are of features from 0 to {dim - 1}")
         self.dim, self.intercept = dim, intercept
-        self.crosses, self.n_crosses = crosses, len(crosses)
+        self.crosses = np.array(crosses, np.int64)  # a read-only array has no such view
+        self.n_crosses = len(crosses)
         self.n_columns = dim + intercept + self.n_crosses
         self.fill, self.watches, self.seen = fill, moments is not None, 0.0
         self.samples, self.scales = sampled is not None, scale is not None

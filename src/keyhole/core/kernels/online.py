@@ -68,6 +68,7 @@ class Choice:
         self._n_arms: int = 0
         self._predicted: tuple[int, ...] = ()
         self._has_missing: bool = False
+        self._grown: tuple[tuple[str, str], ...] | None = None
         self._learned_by: tuple[object, ...] = ()
 
     @cython.ccall
@@ -160,6 +161,8 @@ class Online:
         The largest number that is allowed.
     everyday : Everyday, optional
         What is done to observations and rewards before the posterior sees them.
+    grown : tuple, optional
+        The levels of growing categories that columns stand for.
     """
 
     def __init__(
@@ -174,6 +177,7 @@ class Online:
         kind: type[Choice],
         largest: float,
         everyday: Everyday | None = None,
+        grown: Any = None,
     ) -> None:
         self.chooser, self.core = chooser, chooser.core
         self.names, self.parameters = names, parameters
@@ -182,6 +186,7 @@ class Online:
         self.largest, self.z = largest, np.empty(chooser.n_arms)
         self.dim, self.offset = self.core.dim, 0.0
         self.everyday: Any = everyday
+        self.grown = grown
         self.takes_missing, self.last_row = False, 0
         if everyday is not None:
             self.dim, self.offset = everyday.observer.dim, everyday.offset
@@ -257,7 +262,7 @@ class Online:
         if n > 1:
             seen = seen[place * self.dim : (place + 1) * self.dim].copy()
         choice._set(self.names[place], chooser.value + self.offset, seen, n == 1)
-        choice._run = self.tally.run
+        choice._run, choice._grown = self.tally.run, self.grown
         if chooser.keeps:
             score_params: Any = chooser.score_params
             if chooser.n_columns < chooser.n_arms:
@@ -304,6 +309,7 @@ class Online:
             or choice._run is None
             or choice._learned_by != ()
             or self.recent.has(key)
+            or choice._grown is not self.grown
             or (self.everyday is not None and not self.is_everyday(choice))
         ):
             return False

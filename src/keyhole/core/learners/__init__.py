@@ -7,7 +7,7 @@ from keyhole.core.learners.learner import Learner
 from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
 from keyhole.core.learners.sensor_learner import SensorLearner, SensorName
 from keyhole.core.learners.sensor_state import SensorState
-from keyhole.core.learners.state import LearnerState, Provisional, Waiting
+from keyhole.core.learners.state import LearnerState, Provisional, Waiting, widened
 
 __all__ = [
     "MOST_ARMS",
@@ -27,4 +27,5 @@ __all__ = [
     "checked_choice",
     "choose_jointly",
     "joint_probability",
+    "widened",
 ]

@@ -17,7 +17,7 @@ from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.joint import choose_jointly
 from keyhole.core.learners.protocol import Chosen
 from keyhole.core.learners.state import LearnerState
-from keyhole.core.observers import CLIP, Fill, Observer
+from keyhole.core.observers import CLIP, OPTIONS, Fill, Layout, Observer, Recipe
 from keyhole.core.policies import Policy
 from keyhole.core.posterior import Posterior
 from keyhole.errors import InvalidValue, shown
@@ -34,6 +34,8 @@ class Learner:
     ----------
     policy : Policy
         How arms are scored.
+    features : Features or Transformed, optional
+        How records become numbers; it has the four options below in place of this learner.
     intercept : bool, default False
         Fit a constant per arm. Rewards are centred by the median of the first 8.
     standardize : bool, default False
@@ -59,6 +61,7 @@ class Learner:
     """
 
     policy: Policy
+    features: Recipe | None = None
     _: KW_ONLY
     intercept: bool = False
     standardize: bool = False
@@ -71,8 +74,23 @@ class Learner:
                 "a learner needs a policy, a Policy such as ThompsonSampling(), "
                 f"got {shown(self.policy)}"
             )
-        for name, value in self._observer(1).options.items():  # checked, and plain
+        if self.features is not None:
+            self._take_options()
+        for name, value in self._observer().options.items():  # checked, and plain
             object.__setattr__(self, name, value)
+
+    def _take_options(self) -> None:
+        """Take the options of the features."""
+        if not isinstance(self.features, Recipe):
+            raise InvalidValue(
+                "features must be a Features, or a Transformed around a fitted transformer, "
+                f"got {shown(self.features)}"
+            )
+        for name in OPTIONS:
+            given, usual = getattr(self, name), type(self).__dataclass_fields__[name].default
+            if given not in (usual, getattr(self.features, name)):
+                raise InvalidValue(f"{name} is an option of the features here: give it to them")
+            object.__setattr__(self, name, getattr(self.features, name))
 
     @classmethod
     def of(cls, learner: object) -> Learner:
@@ -92,42 +110,54 @@ class Learner:
     @property
     def is_plain(self) -> bool:
         """Whether the posterior sees observations as they are."""
-        return self._observer(1).is_plain
+        return self._observer().is_plain
 
     def resolve(self, noise_scale: float) -> Self:
         """Return the learner for a world of this noise scale, which an "oracle" setting takes."""
         return replace(self, policy=self.policy.resolve(noise_scale))
 
-    def _observer(self, dim: int) -> Observer:
-        return Observer(
-            dim,
-            intercept=self.intercept,
-            standardize=self.standardize,
-            missing=self.missing,
-            clip=self.clip,
-        )
+    def _observer(self, dim: int = 1, layout: Layout | None = None) -> Observer:
+        options = {name: getattr(self, name) for name in OPTIONS}
+        return Observer(dim, **options, layout=layout)
+
+    def arms(self, names: Iterable[Arm]) -> Arms:
+        """Return arms with the parameters that this learner gives them."""
+        sharing = self.policy.sharing
+        is_open = sharing == "shared" and getattr(self.features, "arms", None) is not None
+        is_hybrid = sharing == "hybrid"
+        return Arms(names, shared=sharing != "per-arm", is_open=is_open, is_hybrid=is_hybrid)
 
     # -- the protocol -----------------------------------------------------------------------------
 
-    def start(self, n_arms: int | Iterable[Arm], dim: int) -> LearnerState:
+    def start(self, n_arms: int | Iterable[Arm], dim: int | None = None) -> LearnerState:
         """Return the state of a learner that has learned nothing.
 
         Parameters
         ----------
         n_arms : int or iterable of names
             The number of arms, or their names.
-        dim : int
-            The length of an observation.
+        dim : int, optional
+            The length of an observation; with features, the number of their columns.
         """
         names: Any = range(int(n_arms)) if isinstance(n_arms, Integral) else n_arms
-        arms = Arms(names, shared=self.policy.sharing == "shared")
-        observer = self._observer(dim)
+        arms = self.arms(names)
+        encoder = None if self.features is None else self.features.start()
+        if encoder is not None:
+            if dim not in (None, encoder.dim) and not encoder.takes_rows:
+                raise InvalidValue(
+                    f"dim must be {encoder.dim}, the number of columns of the features, got {dim}"
+                )
+            observer = self._observer(encoder.dim, Layout.of(encoder))
+        elif dim is None:
+            raise InvalidValue("dim must be given: the length of an observation")
+        else:
+            observer = self._observer(dim)
         posterior = Posterior(
             n_parameters=arms.n_parameters,
-            dim=observer.n_columns,
+            dim=observer.n_columns * (1 + len(arms.names) if arms.is_hybrid else 1),
             prior_precision=self.policy.prior_precision,
         )
-        return LearnerState(arms, observer, posterior)
+        return LearnerState(arms, observer, posterior, encoder)
 
     def choose(self, state: LearnerState, observation: Floats, draws: Draws) -> Chosen:
         """Choose an arm by its index, as `AnyLearner.choose`; the observation counts as seen.
@@ -141,13 +171,14 @@ class Learner:
         draws : Draws
             Random numbers.
         """
-        rows = np.atleast_2d(state.observer.numbers(observation))
+        rows = np.atleast_2d(state.numbers(observation))
         n, dim = len(state.arms.names), state.observer.dim
         if rows.shape not in ((1, dim), (n, dim)):
             raise InvalidValue(
                 f"observation must have shape ({dim},) or ({n}, {dim}), got {rows.shape}"
             )
         filled, design = state.prepared(rows)
+        design = state.placed(design, state.arms)
         rule = state.rule_now(self.policy.plain_rule())
         parameter_of = state.arms.parameter_of
         if rule.joint:
@@ -187,7 +218,7 @@ class Learner:
         """
         arm = checks.integer("arm", arm, min_value=0, max_value=len(state.arms.names) - 1)
         reward = checks.real("reward", reward)
-        raw = np.atleast_2d(state.observer.numbers(observation))
+        raw = np.atleast_2d(state.numbers(observation))
         if raw.shape != (1, state.observer.dim):
             raise InvalidValue(
                 f"observation must have shape ({state.observer.dim},), got {np.shape(observation)}"
@@ -198,13 +229,22 @@ class Learner:
         state.add([state.arms.names[arm]], filled[None], raw, np.array([reward]), key="")
 
     def coefficients(self, state: LearnerState) -> Floats:
-        """Return the mean of each arm's coefficients in the features' own units, (n_arms, dim)."""
-        # Without the row of the constant, steps are diagonal.
+        """Return the mean of each arm's coefficients in the features' own units, (n_arms, dim).
+
+        They are NaN where columns are crossed or transformed: there is no coefficient of an
+        observation's entry alone.
+        """
+        n, encoder = len(state.arms.names), state.encoder
+        if not state.observer.layout.is_plain or (encoder is not None and encoder.takes_rows):
+            return np.full((n, 1), np.nan)
+        # Without the row of the constant, steps of numbers are diagonal.
         steps = np.diagonal(state.observer.steps())[self.intercept :]
-        means: Floats = state.posterior.mean[:, self.intercept :] * steps
-        return means[state.arms.parameter_of]
+        means: Floats = state.means()[:, self.intercept :] * steps
+        return means
 
     def __repr__(self) -> str:
+        if self.features is not None:
+            return f"Learner({self.policy!r}, {self.features!r})"
         changed = [
             f"{f.name}={getattr(self, f.name)!r}"
             for f in fields(self)

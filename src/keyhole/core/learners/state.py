@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from keyhole.core import kernels
-from keyhole.core.kernels import Floats, Rule
+from keyhole.core.kernels import Floats, Ints, Rule
 from keyhole.core.learners.arms import Arm, Arms
+from keyhole.core.learners.blocks import in_every_block, placed
+from keyhole.core.learners.blocks import places as places_of
 from keyhole.core.observers import (
     MIN_SEEN,
     PREDICTED,
     REWARDS,
     Effects,
+    Encoder,
+    Layout,
     Moments,
     Observer,
 )
@@ -65,10 +69,21 @@ class LearnerState:
         What is done to observations.
     posterior : Posterior
         What was learned of the arms' parameters.
+    encoder : Encoder, optional
+        How records become observations.
     """
 
-    def __init__(self, arms: Arms, observer: Observer, posterior: Posterior) -> None:
+    def __init__(
+        self,
+        arms: Arms,
+        observer: Observer,
+        posterior: Posterior,
+        encoder: Encoder | None = None,
+    ) -> None:
         self.arms = arms
+        self.encoder = encoder
+        # The records of arms that are always the same.
+        self.arm_records: dict[Arm, dict[str, Any]] = {}
         self.observer = observer
         self.waiting: list[Waiting] = []
         self.provisional: list[Provisional] = []
@@ -102,16 +117,95 @@ class LearnerState:
     @property
     def effects(self) -> dict[Arm, Effects]:
         """What each arm's reward is made of, in the features' own units."""
-        steps = self.observer.steps()
-        estimate, error = self.posterior.least_squares(steps)
+        steps, kept = self.observer.steps(), self.observer.effect_rows()
+        steps = steps[kept]
+        names = self.observer.layout.design_names(intercept=self.observer.intercept)
+        names = tuple(names[k] for k in kept.tolist())
+        n, m = len(self.arms.names), len(steps)
+        if self.arms.is_hybrid:
+            rows = placed(np.tile(steps, (n, 1)), np.repeat(np.arange(n), m), n)
+            estimate, error = (part.reshape(n, m) for part in self.posterior.least_squares(rows))
+        else:
+            parameter_of = self.arms.parameter_of
+            estimate, error = (part[parameter_of] for part in self.posterior.least_squares(steps))
         error[:, ~(steps.any(axis=1) & self.observer.is_ready)] = np.inf
         if self.observer.intercept:
             estimate[:, 0] += self.observer.offset
-        parameter_of = self.arms.parameter_of.tolist()
         return {
-            arm: Effects(estimate[i].copy(), error[i].copy())
-            for arm, i in zip(self.arms.names, parameter_of, strict=True)
+            arm: Effects(estimate[k].copy(), error[k].copy(), names)
+            for k, arm in enumerate(self.arms.names)
         }
+
+    def means(self) -> Floats:
+        """Return the posterior mean of each arm's parameter, (n_arms, n_columns)."""
+        mean = self.posterior.mean
+        if not self.arms.is_hybrid:
+            return mean[self.arms.parameter_of]
+        parts = mean.reshape(-1, self.observer.n_columns)
+        return parts[:1] + parts[1:]
+
+    # -- records ----------------------------------------------------------------------------------
+
+    def numbers(self, observation: Any) -> Floats:
+        """Return an observation as usable numbers, NaN where one is missing and may be.
+
+        A record becomes a row of numbers, if there are features; the levels that it brings in are
+        known from then on.
+        """
+        encoder = self.encoder
+        is_array = isinstance(observation, np.ndarray) and observation.dtype.names is None
+        if encoder is None or (is_array and not encoder.takes_rows):
+            return self.observer.numbers(observation)
+        if is_array and observation.ndim == 2:
+            rows, encoder = encoder.encode_frame(observation)
+        else:
+            rows, encoder = encoder.encode(observation)
+        self.know(encoder)
+        return self.observer.numbers(rows)
+
+    @property
+    def grown(self) -> tuple[tuple[str, str], ...] | None:
+        """The levels of growing categories that have columns; None if no category can grow."""
+        return None if self.encoder is None or not self.encoder.can_grow else self.encoder.grown
+
+    def know(self, encoder: Encoder) -> None:
+        """Add the columns of levels that were not seen before; nothing that was learned changes."""
+        if encoder is self.encoder:
+            return
+        wider = self.in_columns_of(encoder)
+        self.waiting, self.provisional = wider.waiting, wider.provisional
+        self.posterior, self.observer, self.encoder = wider.posterior, wider.observer, encoder
+
+    def in_columns_of(self, encoder: Encoder) -> LearnerState:
+        """Return the same knowledge in the columns of a wider encoder.
+
+        A new level was 0 wherever its category was seen, and missing where that was: sums are
+        those of a learner that had its column from the beginning.
+        """
+        if self.encoder is None or encoder.names == self.encoder.names:
+            return self
+        old, new = self.observer.layout, Layout.of(encoder)
+        places, siblings = old.places_in(new), old.siblings_of(new)
+        design_places = old.design_places_in(new, intercept=self.observer.intercept)
+        observer, posterior = self.observer.in_layout(new), self.posterior.copy()
+        if self.arms.is_hybrid:
+            n = len(self.arms.names)
+            every = places_of(np.arange(n), design_places, observer.n_columns)
+            posterior.spread((1 + n) * observer.n_columns, every)
+        else:
+            posterior.spread(observer.n_columns, design_places)
+        wider = LearnerState(self.arms, observer, posterior, encoder)
+        wider.n_dropped, wider.arm_records = self.n_dropped, self.arm_records
+        wider.waiting = [
+            one._replace(observation=widened(one.observation, places, siblings))
+            for one in self.waiting
+        ]
+        for one in self.provisional:
+            design = np.zeros(observer.n_columns)
+            design[design_places] = one.design
+            seen = widened(one.observation, places, siblings)
+            wider.provisional.append(one._replace(observation=seen, design=design))
+        return wider
 
     # -- choosing ---------------------------------------------------------------------------------
 
@@ -127,19 +221,55 @@ class LearnerState:
             return filled, observer.design(filled)
         return filled, np.zeros((*rows.shape[:-1], observer.n_columns))
 
+    def placed(self, design: Floats, arms: Arms) -> Floats:
+        """Return a design, (1 or n_arms, n_columns), as the posterior sees it for some arms.
+
+        Parameters
+        ----------
+        design : ndarray
+            What `prepared` gave.
+        arms : Arms
+            The arms that the rows are of.
+        """
+        if not self.arms.is_hybrid:
+            return design
+        n = len(self.arms.names)
+        if design.ndim == 2:
+            return placed(design, self.arms.blocks(arms.names), n)
+        return np.array([placed(rows, self.arms.blocks(arms.names), n) for rows in design])
+
+    def _of_arms(self, design: Floats, arms: Sequence[Arm]) -> Floats:
+        """Return rows, (n, n_columns), each of an arm, as the posterior sees them."""
+        if not self.arms.is_hybrid:
+            return design
+        return placed(design, self.arms.blocks(arms), len(self.arms.names))
+
+    def _change(self, matrix: Floats) -> Floats:
+        """Return a change of columns as the posterior sees it."""
+        return in_every_block(matrix, len(self.arms.names)) if self.arms.is_hybrid else matrix
+
     def rule_now(self, rule: Rule) -> Rule:
         """Return a policy's rule, or one that picks uniformly before units are fixed."""
         return rule if self.observer.is_ready else PICK
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the posterior sees observations as they are."""
+        return self.observer.is_plain and not self.arms.is_hybrid
+
+    @property
     def is_everyday(self) -> bool:
         """Whether choosing and learning change nothing but the posterior and running sums."""
+        if self.arms.is_hybrid:
+            return False
+        if self.encoder is not None and self.encoder.takes_rows:
+            return False
         return self.observer.is_plain or (self.observer.is_steady and not self.waiting)
 
     @property
     def everyday(self) -> kernels.Everyday | None:
         """What compiled code does to observations and rewards; None if that is nothing."""
-        return None if self.observer.is_plain or not self.is_everyday else self.observer.everyday
+        return None if self.is_plain or not self.is_everyday else self.observer.everyday
 
     def n_rounds_ahead(self, rows: int) -> int:
         """Return how many rounds, of so many rows each, change neither units nor predictions.
@@ -188,7 +318,8 @@ class LearnerState:
         if self.observer.is_ready:
             design = self.observer.design(y)
             given = self.observer.limited(rewards, self.observer.n_rewards)
-            self.posterior.learn_rows(parameters, design, given - self.observer.offset)
+            rows = self._of_arms(design, arms)
+            self.posterior.learn_rows(parameters, rows, given - self.observer.offset)
             self.observer.see_rewards(rewards)
             self.note(arms, raw, design, given.tolist())
         else:
@@ -236,12 +367,27 @@ class LearnerState:
             return
         observer.see_rewards(rewards)
         posterior = self.posterior.copy()
-        design, given = _teach(posterior, self.arms, observer, self.waiting)
+        design, given = self._teach(posterior, observer, self.waiting)
         waiting = self.waiting
         raw = np.array([one.observation for one in waiting])
         observer.note_clipped(raw, None)
         self.waiting, self.posterior, self.observer = [], posterior, observer
         self.note([one.arm for one in waiting], raw, design, given.tolist())
+
+    def _teach(
+        self, posterior: Posterior, observer: Observer, rewards: Sequence[Waiting]
+    ) -> tuple[Floats, Floats]:
+        """Have a posterior learn rewards that waited; return their design, and what counted."""
+        if not rewards:
+            return np.empty((0, observer.n_columns)), np.empty(0)
+        names = [one.arm for one in rewards]
+        parameter_of = np.array([self.arms.parameter(arm) for arm in names], dtype=np.int64)
+        rows = observer.filled(np.array([one.observation for one in rewards]))
+        design = observer.design(rows)
+        given = observer.limited(np.array([one.reward for one in rewards]), before=0)
+        placed_rows = self._of_arms(design, names)
+        posterior.learn_rows(parameter_of, placed_rows, given - observer.offset)
+        return design, given
 
     def _look_again(self) -> None:
         """Predict early missing entries anew, and replace units that turned out far from right."""
@@ -253,7 +399,10 @@ class LearnerState:
             old = np.array([one.design for one in provisional])
             rewards = np.array([one.reward for one in provisional]) - self.observer.offset
             parameter_of = np.array([self.arms.parameter(one.arm) for one in provisional])
-            posterior.exchange(parameter_of, old, new, rewards)
+            names = [one.arm for one in provisional]
+            posterior.exchange(
+                parameter_of, self._of_arms(old, names), self._of_arms(new, names), rewards
+            )
             provisional = [
                 one._replace(design=row) for one, row in zip(provisional, new, strict=True)
             ]
@@ -261,7 +410,7 @@ class LearnerState:
         if units is not None:
             observer = self.observer.with_units(units)
             change = observer.from_units_of(self.observer)
-            posterior.change_units(change)
+            posterior.change_units(self._change(change))
             provisional = [one._replace(design=change @ one.design) for one in provisional]
         done = self.observer.seen >= PREDICTED
         self.posterior, self.observer = posterior, observer
@@ -288,7 +437,9 @@ class LearnerState:
     def remove_arms(self, names: Iterable[Arm]) -> None:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""
         gone = self.arms.among(names)
-        fewer = Arms((arm for arm in self.arms.names if arm not in gone), shared=self.arms.shared)
+        left = [arm for arm in self.arms.names if arm not in gone]
+        fewer = self.arms.named(left)
+        self.arm_records = {name: one for name, one in self.arm_records.items() if name in left}
         waiting, provisional = _of(fewer, self.waiting), _of(fewer, self.provisional)
         self.posterior, self.arms, self.waiting, self.provisional = (
             self._aligned(fewer),
@@ -304,6 +455,13 @@ class LearnerState:
 
         An arm of the base that one of the two has removed since stays removed.
         """
+        if self.encoder is not None and other.encoder is not None:
+            encoder = self.encoder.merged(other.encoder)
+            if (self.encoder.names, other.encoder.names) != (encoder.names, encoder.names):
+                return self.in_columns_of(encoder).merged(
+                    other.in_columns_of(encoder),
+                    None if base is None else base.in_columns_of(encoder),
+                )
         arms = self._merged_arms(other, base)
         observer = self.observer.copy()
         observer.take_units_of(other.observer)
@@ -320,19 +478,21 @@ class LearnerState:
                 base=None if base is None else base._converted(observer, arms),
                 is_sure=True,  # their lineage tells: early predictions may have been made again
             )
-            result = LearnerState(arms, observer, posterior)
+            result = LearnerState(arms, observer, posterior, self.encoder)
             # Those of the other one stay as they were predicted there.
             change = observer.from_units_of(self.observer)
             result.provisional = [
                 one._replace(design=change @ one.design) for one in _of(arms, self.provisional)
             ]
         else:
-            result = LearnerState(arms, observer, self._aligned(arms))
+            result = LearnerState(arms, observer, self._aligned(arms), self.encoder)
             mine = {one.key for one in self.waiting}
             theirs = [one for one in other.waiting if one.key not in mine]
             gone = set() if base is None else {one.key for one in base.waiting} - mine
             theirs = [one for one in theirs if one.key not in gone]
             result.waiting = _of(arms, self.waiting + theirs)
+        both = {**other.arm_records, **self.arm_records}
+        result.arm_records = {name: one for name, one in both.items() if name in arms}
         result.observer.see(np.empty((0, observer.dim)))  # which fixes units that are due
         result._do_what_is_due(self.observer.next_look)
         return result
@@ -342,7 +502,7 @@ class LearnerState:
         gone = {arm for arm in old if arm not in self.arms or arm not in other.arms}
         mine = [arm for arm in self.arms.names if arm not in gone]
         new = [arm for arm in other.arms.names if arm not in self.arms and arm not in gone]
-        if not mine + new:
+        if not mine + new and not self.arms.is_open:
             raise InvalidValue(
                 "every arm was removed from one of these bandits: none would be left"
             )
@@ -354,20 +514,32 @@ class LearnerState:
                         f"arm {arm!r} was removed and added again in one of these bandits since "
                         "their base: remove it from that one before they are merged"
                     )
-        return Arms(mine + new, shared=self.arms.shared)
+        return self.arms.named(mine + new)
 
     def _converted(self, observer: Observer, arms: Arms) -> Posterior:
         """Return a copy of all that was learned, in the units of `observer` and for these arms."""
         posterior = self._aligned(arms)
-        posterior.change_units(observer.from_units_of(self.observer))
+        change = observer.from_units_of(self.observer)
+        posterior.change_units(
+            in_every_block(change, len(arms.names)) if arms.is_hybrid else change
+        )
         if self.observer.is_ready:  # else all of it waits, and the posterior is empty
             posterior.move_rewards(self.observer.offset - observer.offset)
-        _teach(posterior, arms, observer, _of(arms, self.waiting))
+        twin = LearnerState(arms, observer, posterior, self.encoder)
+        twin._teach(posterior, observer, _of(arms, self.waiting))
         return posterior
 
     def _aligned(self, arms: Arms) -> Posterior:
         """Return a copy of the posterior with the parameters of `arms`, in their order."""
         posterior = self.posterior.copy()
+        if arms.is_hybrid:
+            width = self.observer.n_columns
+            kept = [name for name in self.arms.names if name in arms]
+            columns = np.arange(width)
+            posterior.marginal(places_of(self.arms.blocks(kept), columns, width))
+            posterior.spread(
+                (1 + len(arms.names)) * width, places_of(arms.blocks(kept), columns, width)
+            )
         if not arms.shared:
             unknown = [arm for arm in arms.names if arm not in self.arms]
             if unknown:
@@ -377,23 +549,33 @@ class LearnerState:
         return posterior
 
 
+def widened(observation: Floats, places: Ints, siblings: Ints) -> Floats:
+    """Return an observation in wider columns: 0 where a category was seen, missing elsewhere.
+
+    Parameters
+    ----------
+    observation : ndarray of shape (d,)
+        The observation.
+    places : ndarray of int of shape (d,)
+        The new place of each column.
+    siblings : ndarray of int of shape (new d,)
+        For each new place, a column of the same category; -1 if no level of it was known.
+    """
+    result = np.full(len(siblings), np.nan)
+    known = siblings >= 0
+    result[known] = np.where(np.isnan(observation[siblings[known]]), np.nan, 0.0)
+    result[places] = observation
+    return result
+
+
 def _of(arms: Arms, rewards: list[Kept]) -> list[Kept]:
     """Return the rewards of these arms; where arms share a parameter, all of them."""
     if arms.shared:
+        # An open set of arms takes any name.
+        if arms.is_open:
+            return rewards
+        if arms.is_hybrid:
+            return [one for one in rewards if one.arm in arms]
         first = arms.names[0]
         return [one if one.arm in arms else one._replace(arm=first) for one in rewards]
     return [one for one in rewards if one.arm in arms]
-
-
-def _teach(
-    posterior: Posterior, arms: Arms, observer: Observer, rewards: Sequence[Waiting]
-) -> tuple[Floats, Floats]:
-    """Have a posterior learn rewards that were waiting; return their design, and what counted."""
-    if not rewards:
-        return np.empty((0, observer.n_columns)), np.empty(0)
-    parameter_of = np.array([arms.parameter(one.arm) for one in rewards], dtype=np.int64)
-    rows = observer.filled(np.array([one.observation for one in rewards]))
-    design = observer.design(rows)
-    given = observer.limited(np.array([one.reward for one in rewards]), before=0)
-    posterior.learn_rows(parameter_of, design, given - observer.offset)
-    return design, given

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from keyhole.core.kernels import Ints
+
+if TYPE_CHECKING:
+    from keyhole.core.observers.encoder import Encoder
 
 # The name of the constant among the columns of a design.
 CONSTANT = "constant"
@@ -27,6 +30,8 @@ class Layout(NamedTuple):
         The names of these.
     group : ndarray of int of shape (dim,)
         Columns of one category have one number; every other column has a number of its own.
+    fields : tuple of str or None
+        The field that each column was made of.
     """
 
     names: tuple[str, ...] | None
@@ -34,12 +39,25 @@ class Layout(NamedTuple):
     crosses: Ints
     cross_names: tuple[str, ...]
     group: Ints
+    fields: tuple[str, ...] | None = None
 
     @classmethod
     def plain(cls, dim: int) -> Layout:
         """Return the layout of numbers without names."""
         none = np.empty((0, 2), dtype=np.int64)
         return cls(None, np.zeros(dim, dtype=bool), none, (), np.arange(dim))
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> Layout:
+        """Return the layout of the columns that an encoder makes."""
+        return cls(
+            encoder.names,
+            encoder.is_indicator,
+            encoder.crosses,
+            encoder.cross_names,
+            encoder.group,
+            encoder.column_fields,
+        )
 
     @property
     def dim(self) -> int:
@@ -56,6 +74,13 @@ class Layout(NamedTuple):
         names = self.names or tuple(str(j) for j in range(self.dim))
         return ((CONSTANT,) if intercept else ()) + names + self.cross_names
 
+    def design_fields(self, *, intercept: bool) -> tuple[str, ...]:
+        """Return the field, or pair of fields, that each column of a design was made of."""
+        names = self.names or tuple(str(j) for j in range(self.dim))
+        fields = self.fields or names
+        pairs = tuple(f"{fields[p]}:{fields[q]}" for p, q in self.crosses.tolist())
+        return ((CONSTANT,) if intercept else ()) + fields + pairs
+
     def places_in(self, other: Layout) -> Ints:
         """Return where each column of an observation is in a wider layout."""
         place = {name: j for j, name in enumerate(other.names or ())}
@@ -71,9 +96,15 @@ class Layout(NamedTuple):
         intercept : bool
             Whether designs begin with a constant.
         """
-        place = {name: j for j, name in enumerate(other.design_names(intercept=intercept))}
-        mine = self.design_names(intercept=intercept)
-        return np.array([place[name] for name in mine], dtype=np.int64)
+        place = {key: j for j, key in enumerate(other._design_keys(intercept))}
+        mine = self._design_keys(intercept)
+        return np.array([place[key] for key in mine], dtype=np.int64)
+
+    def _design_keys(self, intercept: bool) -> list[tuple[str, ...]]:
+        """Return what tells the columns of a design apart, whatever their names look like."""
+        names = self.names or ()
+        pairs = [(names[p], names[q]) for p, q in self.crosses.tolist()]
+        return [*([()] if intercept else []), *((name,) for name in names), *pairs]
 
     def siblings_of(self, other: Layout) -> Ints:
         """Return, for each column of a wider layout, a column here of the same category, or -1.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from keyhole import checks
 from keyhole.core import kernels
-from keyhole.core.kernels import Floats
+from keyhole.core.kernels import Floats, Ints
 from keyhole.core.observers.layout import Layout
 from keyhole.core.observers.moments import Moments
 from keyhole.core.observers.units import MIN_SEEN, Sample, Scale, Units
@@ -42,10 +42,21 @@ class Effects(NamedTuple):
     error : ndarray
         Its standard error; infinite while the rewards do not determine the effect, and the estimate
         is then the posterior's mean.
+    names : tuple of str or None
+        The name of each effect. A level of a category counts from its first level where there is a
+        constant, which is the reward that numbers of 0 and first levels give.
     """
 
     estimate: Floats
     error: Floats
+    names: tuple[str, ...] | None = None
+
+    @property
+    def by_name(self) -> dict[str, tuple[float, float]]:
+        """Estimate and standard error of each effect by its name."""
+        names = self.names or tuple(map(str, range(len(self.estimate))))
+        pairs = zip(self.estimate.tolist(), self.error.tolist(), strict=True)
+        return dict(zip(names, pairs, strict=True))
 
 
 class Observer:
@@ -335,7 +346,8 @@ class Observer:
         far = (rows < scale.low) | (rows > scale.high)
         if far.any():
             *place, j = np.argwhere(far)[0].tolist()
-            name = f"feature {j}" if names is None else f"feature {names[j]!r}"
+            known = self.layout.names or names
+            name = f"feature {j}" if known is None else f"feature {known[j]!r}"
             self._note_far(name, rows[(*place, j)], self.units.middle[j], self.units.scale[j])
 
     def _note_far(self, name: str, value: float, middle: float, scale: float) -> None:
@@ -434,8 +446,17 @@ class Observer:
         p, q = self.layout.crosses.T
         both = self._design_of(np.array(pairs).reshape(-1, self.dim))
         more = both - designs[1 + p] - designs[1 + q] + designs[0]
+        more[p == q] *= 0.5  # raised by 2, a square of a number changes by twice its coefficient
         steps = np.vstack([designs[:1], designs[1:] - designs[0], more])
         return steps if self.intercept else steps[1:]
+
+    def effect_rows(self) -> Ints:
+        """Return which rows of `steps` are effects: those of first levels are 0 by definition."""
+        first = np.zeros(self.dim, dtype=bool)
+        if self.intercept:
+            first[self.layout.baseline()] = True
+        kept = np.concatenate([~first, ~first[self.layout.crosses].any(axis=1)])
+        return np.flatnonzero(np.concatenate([[True], kept]) if self.intercept else kept)
 
     def _raised(self, base: Floats, columns: list[int]) -> Floats:
         """Return a record in which some columns are raised by 1; a level replaces the others."""

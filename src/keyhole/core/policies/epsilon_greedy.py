@@ -15,7 +15,7 @@ class EpsilonGreedy(Policy):
     ----------
     epsilon : float, default 0.1
         Probability of a uniform choice.
-    sharing : {"per-arm", "shared"}, default "per-arm"
+    sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
         As in `Policy`.
     prior_precision : float, default 1.0
         As in `Policy`.

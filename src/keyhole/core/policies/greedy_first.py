@@ -29,7 +29,7 @@ class GreedyFirst(Policy):
     patience : int, optional
         Number of rewards before which data count as diverse. By default four times the number of
         parameters times the dimension: no data can be diverse before.
-    sharing : {"per-arm", "shared"}, default "per-arm"
+    sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
         As in `Policy`.
     prior_precision : float, default 1.0
         As in `Policy`.

@@ -15,7 +15,7 @@ class LinUCB(Policy):
     ----------
     alpha : float, default 1.0
         Multiple of the width.
-    sharing : {"per-arm", "shared"}, default "per-arm"
+    sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
         As in `Policy`.
     prior_precision : float, default 1.0
         As in `Policy`.

@@ -27,7 +27,7 @@ class OFUL(Policy):
         Bound on the norm of a parameter.
     delta : float, default 0.05
         Allowed probability that an ellipsoid ever misses its parameter.
-    sharing : {"per-arm", "shared"}, default "per-arm"
+    sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
         As in `Policy`.
     prior_precision : float, default 1.0
         As in `Policy`.

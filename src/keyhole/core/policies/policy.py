@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias, get_args
 
 from keyhole import checks
 from keyhole.core.kernels import Rule
 from keyhole.errors import InvalidValue, shown
 
-Sharing: TypeAlias = Literal["per-arm", "shared"]
+Sharing: TypeAlias = Literal["per-arm", "shared", "hybrid"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -24,9 +24,10 @@ class Policy(ABC):
 
     Parameters
     ----------
-    sharing : {"per-arm", "shared"}, default "per-arm"
+    sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
         "per-arm" learns a parameter for each arm (Algorithm 1), "shared" one for all (Algorithm 2;
-        every arm still draws its own sample).
+        every arm still draws its own sample), "hybrid" the sum of a shared part and one of the
+        arm's own, so that an arm begins with what is known of the others.
     prior_precision : float, default 1.0
         Precision of each parameter's coordinates before any data; the paper's is 1.
     """
@@ -35,8 +36,9 @@ class Policy(ABC):
     prior_precision: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sharing, str) or self.sharing not in ("per-arm", "shared"):
-            raise InvalidValue(f"sharing must be 'per-arm' or 'shared', got {shown(self.sharing)}")
+        if not isinstance(self.sharing, str) or self.sharing not in get_args(Sharing):
+            kinds = ", ".join(map(repr, get_args(Sharing)))
+            raise InvalidValue(f"sharing must be one of {kinds}, got {shown(self.sharing)}")
         self._set_field("prior_precision", checks.positive("prior_precision", self.prior_precision))
 
     @property

@@ -20,7 +20,7 @@ class ThompsonSampling(Policy):
         theory requires at least R. "learned" estimates it for each parameter from the rewards,
         starting from their mean square. "oracle", for simulations, takes the `noise_scale` of the
         world that the policy plays in, which is R in a normal world.
-    sharing : {"per-arm", "shared"}, default "per-arm"
+    sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
         As in `Policy`.
     prior_precision : float, default 1.0
         As in `Policy`.

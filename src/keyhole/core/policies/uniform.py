@@ -12,7 +12,7 @@ class Uniform(Policy):
 
     Parameters
     ----------
-    sharing : {"per-arm", "shared"}, default "per-arm"
+    sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
         As in `Policy`.
     prior_precision : float, default 1.0
         As in `Policy`.

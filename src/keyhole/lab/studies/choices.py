@@ -95,6 +95,11 @@ ORACLE = Choice(
     "the truth of regret",
 )
 NO_FIGURE = Choice("The study", "no such figure", "all of it is ours")
+EARLIER = Choice(
+    "The earlier paper's figures",
+    "N, d, covariances I, 5,000 and 8,000 rounds; we do not have its other settings",
+    "entries of mu and A are independent standard normals, drawn anew in each replication; v = 1",
+)
 
 SYNTHETIC = (HORIZON, DISTRIBUTIONS, PARAMETERS, DISPERSION)
 FIGURE_1 = (*SYNTHETIC, OWN_CONTEXTS, NEW_INSTANCES)
@@ -102,3 +107,4 @@ FIGURE_2 = (*SYNTHETIC, OWN_CONTEXTS, ONE_INSTANCE, REPLICATIONS_FIG2)
 FIGURE_3 = (*SYNTHETIC, DIMENSIONS_FIG3, BOTH_CONTEXTS, NEW_INSTANCES, REPLICATIONS_FIG3, GREEDY)
 REAL = (HORIZON, PATIENTS, PREPROCESSING, SENSING, REWARDS, CONSTANT, ORACLE, DISPERSION)
 OURS = (NO_FIGURE,)
+PARK_2021 = (EARLIER,)

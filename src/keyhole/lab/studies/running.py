@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from keyhole.errors import FileError
 from keyhole.files import replacing
 from keyhole.lab.evidence import Verdict
-from keyhole.lab.simulation import SOURCES, Plan, simulate, versions
+from keyhole.lab.simulation import SOURCES, versions
 from keyhole.lab.studies.study import Cell, Settings, Study
 from keyhole.lab.summary import summarize
 
@@ -260,8 +260,7 @@ def outdated(job: Job, out: Path) -> str | None:
 
 def cell_key(cell: Cell) -> str:
     """Return a digest that identifies a cell, for any number of replications and any sources."""
-    plan = Plan.of(cell.world, cell.policies, cell.horizon, cell.seed, cell.checkpoints)
-    return _digest([plan.described])
+    return _digest([cell.identity()])
 
 
 def cell_folder(cell: Cell, out: Path) -> Path:
@@ -279,18 +278,7 @@ def _simulated(
     kept = cell_folder(cell, out)
 
     def once() -> xr.Dataset:
-        return simulate(
-            cell.world,
-            cell.policies,
-            horizon=cell.horizon,
-            replications=cell.replications,
-            seed=cell.seed,
-            checkpoints=cell.checkpoints,
-            executor=executor,
-            workers=workers,
-            resume=kept,
-            progress=progress,
-        )
+        return cell.results(kept, executor=executor, workers=workers, progress=progress)
 
     try:
         return once()

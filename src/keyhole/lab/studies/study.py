@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 
 from keyhole.lab.evidence import Verdict
 from keyhole.lab.plots import drop_burn_in
-from keyhole.lab.simulation import Playable, WorldRecipe
+from keyhole.lab.simulation import Plan, Playable, WorldRecipe, simulate
 from keyhole.lab.summary import over_log_squared
 from keyhole.lab.worlds import World
 
@@ -109,6 +110,50 @@ class Cell:
 
     def __str__(self) -> str:
         return ", ".join(f"{SYMBOLS.get(k, k)} = {value}" for k, value in self.where.items())
+
+    def identity(self) -> dict[str, Any]:
+        """Return the properties that identify the cell's replications, for any number of them."""
+        plan = Plan.of(self.world, self.policies, self.horizon, self.seed, self.checkpoints)
+        return plan.described
+
+    def results(
+        self,
+        kept: Path,
+        *,
+        executor: Executor | None,
+        workers: int | None,
+        progress: Callable[[int], None],
+    ) -> xr.Dataset:
+        """Simulate the cell, or go on from the replications that are finished.
+
+        Parameters
+        ----------
+        kept : Path
+            The folder of finished replications.
+        executor : Executor, optional
+            Passed to `simulate`.
+        workers : int, optional
+            Passed to `simulate`.
+        progress : callable
+            Receives the number of finished rounds.
+
+        Returns
+        -------
+        Dataset
+            The result of `simulate`.
+        """
+        return simulate(
+            self.world,
+            self.policies,
+            horizon=self.horizon,
+            replications=self.replications,
+            seed=self.seed,
+            checkpoints=self.checkpoints,
+            executor=executor,
+            workers=workers,
+            resume=kept,
+            progress=progress,
+        )
 
 
 @dataclass(frozen=True)

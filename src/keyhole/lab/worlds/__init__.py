@@ -1,5 +1,6 @@
 """Worlds: sources of rounds, for simulation."""
 
+from keyhole.lab.worlds.cohort import CohortWorld
 from keyhole.lab.worlds.dataset import DatasetWorld
 from keyhole.lab.worlds.describing import digest, identity
 from keyhole.lab.worlds.linear import LinearWorld
@@ -12,6 +13,7 @@ from keyhole.lab.worlds.sensors import SensorWorld
 
 __all__ = [
     "MEMBERS",
+    "CohortWorld",
     "DatasetWorld",
     "LinearWorld",
     "MissingWorld",

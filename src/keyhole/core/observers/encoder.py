@@ -1,0 +1,492 @@
+"""`Encoder`: records and frames to columns of numbers, by a recipe and the levels seen so far."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole import checks
+from keyhole.core.kernels import Floats, Ints
+from keyhole.core.observers import records
+from keyhole.errors import InvalidValue, shown
+
+if TYPE_CHECKING:
+    from keyhole.core.observers.features import Features
+
+# Most levels of a category that has a column for each.
+MOST_LEVELS = 1_000
+# Put before the fields of an arm's record.
+ARM = "arm."
+
+_ABSENT = object()
+_PLAIN = frozenset({float, int, np.float64})
+
+
+def bucket(level: str, n: int) -> int:
+    """Return the column of a hashed level: the CRC-32 of its UTF-8 bytes, modulo n.
+
+    It is the same in every process, on every machine and in every version.
+
+    Parameters
+    ----------
+    level : str
+        The level.
+    n : int
+        Number of columns.
+    """
+    return zlib.crc32(level.encode("utf-8", "surrogatepass")) % n
+
+
+class _Plan(NamedTuple):
+    """How one kind of record, a context's or an arm's, is written into columns.
+
+    Entries begin with the field's name in the record and its name in messages.
+    """
+
+    what: str
+    fields: tuple[str, ...]
+    numbers: list[tuple[str, str, int]]
+    booleans: list[tuple[str, str, int]]
+    # Column of each level, columns of all levels, whether an unknown level gets a column.
+    levelled: list[tuple[str, str, dict[str, int], list[int], bool]]
+    hashed: list[tuple[str, str, int, int]]  # first column, number of columns
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A recipe, and the levels of its growing categories that were seen so far.
+
+    It never changes: a level that is seen for the first time gives a new encoder. Its columns come
+    after all others, so that earlier columns keep their places.
+
+    Parameters
+    ----------
+    features : Features
+        The recipe.
+    grown : sequence of (field, level), default ()
+        The levels of growing categories, in the order in which they were seen.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    is_indicator : ndarray of bool, shape (dim,)
+        Columns of booleans and categories, whose unit is 1 and whose middle is 0.
+    group : ndarray of int, shape (dim,)
+        Columns of one category have one number; every other column has its own.
+    column_fields : tuple of str
+        The field that each column is of.
+    crosses : ndarray of int, shape (n, 2)
+        Crossed columns, as the indices of the two columns that are multiplied. Those of a later
+        encoder come after those of an earlier one.
+    cross_names : tuple of str
+        Names of the crossed columns.
+    columns : mapping
+        Field -> tuple of the indices of its columns.
+    levels : mapping
+        Growing category -> tuple of its levels so far.
+
+    Examples
+    --------
+    >>> from keyhole.core import Features
+    >>> encoder = Features(numbers=["age"], categories={"device": ["mobile", "desktop"]}).start()
+    >>> encoder.names
+    ('age', 'device=mobile', 'device=desktop')
+    >>> row, encoder = encoder.encode({"age": 41, "device": "desktop"})
+    >>> row.tolist()
+    [41.0, 0.0, 1.0]
+    """
+
+    features: Features
+    grown: tuple[tuple[str, str], ...] = ()
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    is_indicator: NDArray[np.bool_] = field(init=False, repr=False, compare=False)
+    group: Ints = field(init=False, repr=False, compare=False)
+    column_fields: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    crosses: Ints = field(init=False, repr=False, compare=False)
+    cross_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    columns: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
+    levels: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    _tables: dict[str, dict[str, int]] = field(init=False, repr=False, compare=False)
+    _plan: _Plan = field(init=False, repr=False, compare=False)
+    _arm_plan: _Plan | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        grown = _pairs(self.grown)
+        layout = _Layout()
+        plan = layout.add_record("the record", "", self.features)
+        arm_plan = None
+        if self.features.arms is not None:
+            arm_plan = layout.add_record("an arm's record", ARM, self.features.arms)
+        layout.cross_all(self.features.all_crosses)
+        for name, level in grown:
+            layout.grow(name, level)
+        values: dict[str, Any] = {
+            "grown": grown,
+            "names": tuple(layout.names),
+            "is_indicator": _frozen(np.array(layout.is_indicator, dtype=bool)),
+            "group": _frozen(np.array(layout.group, dtype=np.int64)),
+            "column_fields": tuple(layout.fields),
+            "crosses": _frozen(np.array(layout.crosses, dtype=np.int64).reshape(-1, 2)),
+            "cross_names": tuple(f"{layout.names[i]}:{layout.names[j]}" for i, j in layout.crosses),
+            "columns": MappingProxyType({k: tuple(v) for k, v in layout.columns.items()}),
+            "levels": MappingProxyType({k: tuple(v) for k, v in layout.tables.items()}),
+            "_tables": layout.tables,
+            "_plan": plan,
+            "_arm_plan": arm_plan,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
+        return Encoder, (self.features, self.grown)
+
+    @property
+    def dim(self) -> int:
+        """Number of columns, without those that are crossed."""
+        return len(self.names)
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether arrays are encoded, too, and not taken for columns: never."""
+        return False
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether a category may get more levels."""
+        return bool(self.levels)
+
+    def merged(self, other: Encoder) -> Encoder:
+        """Return an encoder that also has the levels that another one has seen."""
+        new = [pair for pair in other.grown if pair not in set(self.grown)]
+        return Encoder(self.features, (*self.grown, *new)) if new else self
+
+    def reference(self, field: str) -> str | None:
+        """Return the first level of a category, which effects of its other levels are against.
+
+        It is None for a hashed category, and for a growing one of which no level was seen.
+        """
+        spec = self.features.category(field)
+        levels: Sequence[str] = self.levels.get(field, ())
+        return next(iter(levels if isinstance(spec, int | str) else spec), None)
+
+    def encode(
+        self, record: Any, arms: Sequence[Any] | Any | None = None
+    ) -> tuple[Floats, Encoder]:
+        """Return the columns of a record, and the encoder that they are of.
+
+        Parameters
+        ----------
+        record : record
+            Values by field. A field that is not there is missing.
+        arms : sequence of records, optional
+            One record per arm, if the recipe has features of arms.
+
+        Returns
+        -------
+        columns : ndarray of shape (dim,), or (n_arms, dim) with `arms`
+            NaN where a value is missing: for a category, in all of its columns.
+        encoder : Encoder
+            This one, or one that also has the levels that were seen here for the first time.
+
+        Raises
+        ------
+        InvalidValue
+            If a value cannot be used, or a field is unknown.
+        """
+        new: list[tuple[str, str]] = []
+        if arms is None and self._arm_plan is None:
+            row: Floats = np.zeros(len(self.names))
+            _write(row, 0, record, self._plan, new)
+            return (row, self) if not new else self._grow(new).encode(record)
+        arm_records, plan = self._checked_arms(arms)
+        dim = len(self.names)
+        rows: Floats = np.zeros((len(arm_records), dim))
+        flat = rows.reshape(-1)
+        _write(flat, 0, record, self._plan, new)
+        rows[1:] = rows[0]
+        for k, arm_record in enumerate(arm_records):
+            _write(flat, k * dim, arm_record, plan, new)
+        return (rows, self) if not new else self._grow(new).encode(record, arm_records)
+
+    def encode_frame(self, frame: Any) -> tuple[Floats, Encoder]:
+        """Return the columns of the rows of a frame, and the encoder that they are of.
+
+        The rows are those that `encode` gives, one after the other. Features of arms are columns
+        named "arm.price": one arm per row.
+
+        Parameters
+        ----------
+        frame : frame
+            A column for each field, in any order.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, dim)
+            NaN where a value is missing.
+        encoder : Encoder
+            This one, or one that also has the levels that were seen here for the first time.
+
+        Raises
+        ------
+        InvalidValue
+            If a value cannot be used, or the frame's columns are not those of the recipe.
+        """
+        fields = self.features.frame_fields
+        columns = records.frame_columns(frame, fields)
+        option = "fields" if self.features.arms is None else "frame_fields"
+        records.check_columns(columns, fields, f"frame[list(features.{option})]")
+        categories = {
+            name: records.category_column(name, columns[name])
+            for name in fields
+            if self.features.kind(name) not in ("number", "boolean")
+        }
+        new = [
+            (row, place, full, level)
+            for place, (full, table) in enumerate(self._tables.items())
+            for level, row in zip(*categories[full][1:], strict=True)
+            if level not in table
+        ]
+        # In the order in which single records would have shown them.
+        encoder = self._grow([(full, level) for _, _, full, level in sorted(new)]) if new else self
+        return encoder._rows(columns, categories), encoder
+
+    def _rows(
+        self, columns: records.Columns, categories: dict[str, tuple[Ints, list[str], list[int]]]
+    ) -> Floats:
+        n = len(next(iter(columns.values())))
+        rows: Floats = np.zeros((n, len(self.names)))
+        for plan in (self._plan, self._arm_plan):
+            if plan is None:
+                continue
+            for _, full, column in plan.numbers:
+                rows[:, column] = records.number_column(full, columns[full])
+            for _, full, column in plan.booleans:
+                rows[:, column] = records.boolean_column(full, columns[full])
+            for _, full, table, places, _ in plan.levelled:
+                codes, levels, _ = categories[full]
+                _mark(rows, codes, [table.get(level, -1) for level in levels], places)
+            for _, full, first, width in plan.hashed:
+                codes, levels, _ = categories[full]
+                places = list(range(first, first + width))
+                _mark(rows, codes, [first + bucket(level, width) for level in levels], places)
+        return rows
+
+    def _checked_arms(self, arms: Any) -> tuple[Sequence[Any], _Plan]:
+        if self._arm_plan is None:
+            raise InvalidValue(
+                "arms must be None: the recipe has no features of arms; describe them with "
+                "Features(..., arms=Features(...))"
+            )
+        if arms is None:
+            raise InvalidValue(
+                "the recipe has features of arms: give arms, a list with a record for each "
+                f"({', '.join(self._arm_plan.fields)})"
+            )
+        arm_records = records.record_list(arms)
+        if not arm_records:
+            raise InvalidValue("arms must have a record for each arm, got none")
+        return arm_records, self._arm_plan
+
+    def _grow(self, new: list[tuple[str, str]]) -> Encoder:
+        return Encoder(self.features, (*self.grown, *dict.fromkeys(new)))
+
+
+class _Layout:
+    """The columns of an encoder while they are laid out."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.is_indicator: list[bool] = []
+        self.group: list[int] = []
+        self.fields: list[str] = []
+        self.columns: dict[str, list[int]] = {}  # of each field
+        self.crosses: list[tuple[int, int]] = []
+        self.pairs: Sequence[tuple[str, str]] = ()
+        self.tables: dict[str, dict[str, int]] = {}  # of growing categories
+        self.n_groups = 0
+
+    def add_record(self, what: str, prefix: str, features: Features) -> _Plan:
+        """Lay out the columns of one kind of record; growing categories have none yet."""
+        plan = _Plan(what, features.fields, [], [], [], [])
+        for name in features.numbers:
+            plan.numbers.append((name, prefix + name, self._add(prefix + name, "", False)))
+        for name in features.booleans:
+            plan.booleans.append((name, prefix + name, self._add(prefix + name, "", True)))
+        for name, spec in features.categories.items():
+            full = prefix + name
+            if isinstance(spec, int):
+                plan.hashed.append((name, full, len(self.names), spec))
+                for k in range(spec):
+                    self._add(full, f"#{k}", True)
+            elif isinstance(spec, str):
+                table = self.tables[full] = {}
+                self.columns[full] = []
+                plan.levelled.append((name, full, table, self.columns[full], True))
+            else:
+                levels = {level: self._add(full, f"={level}", True) for level in spec}
+                plan.levelled.append((name, full, levels, self.columns[full], False))
+        return plan
+
+    def cross_all(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Cross the columns that there are; those of levels seen later are crossed then."""
+        self.pairs = pairs
+        for one, other in pairs:
+            self.crosses += [(i, j) for i in self.columns[one] for j in self.columns[other]]
+
+    def grow(self, field: str, level: str) -> None:
+        """Append the column of a level, and the crossed columns that it is in."""
+        table = self.tables.get(field)
+        if table is None:
+            raise checks.unknown("a growing category", field, self.tables)
+        if not level or level in table:
+            raise InvalidValue(f"{field} must grow by a new level, got {shown(level)}")
+        if len(table) >= MOST_LEVELS:
+            raise InvalidValue(
+                f"{field} has more than {MOST_LEVELS:,} levels, the last is {shown(level)}; "
+                f"hash it: categories={{{field!r}: 256}}"
+            )
+        column = table[level] = self._add(field, f"={level}", True)
+        for one, other in self.pairs:
+            if one == field:
+                self.crosses += [(column, j) for j in self.columns[other]]
+            elif other == field:
+                self.crosses += [(i, column) for i in self.columns[one]]
+
+    def _add(self, field: str, suffix: str, is_indicator: bool) -> int:
+        """Append one column, and return its index."""
+        column = len(self.names)
+        before = self.columns.setdefault(field, [])
+        self.group.append(self.group[before[0]] if before else self.n_groups)
+        self.n_groups += not before
+        before.append(column)
+        self.names.append(field + suffix)
+        self.fields.append(field)
+        self.is_indicator.append(is_indicator)
+        return column
+
+
+# Usual values are checked in the loops below, and others by the functions of `records`: a call for
+# each value would take twice the time. Each loop returns the number of fields that are not there.
+
+
+def _write(flat: Floats, start: int, record: Any, plan: _Plan, new: list[tuple[str, str]]) -> None:
+    """Write a record into flat[start:], which is 0; levels without a column are added to `new`."""
+    mapping = record if type(record) is dict else records.record_mapping(record)
+    get = mapping.get
+    n_absent = _write_numbers(flat, start, get, plan)
+    if plan.booleans:
+        n_absent += _write_booleans(flat, start, get, plan)
+    if plan.levelled:
+        n_absent += _write_levels(flat, start, get, plan, new)
+    if plan.hashed:
+        n_absent += _write_hashed(flat, start, get, plan)
+    if len(plan.fields) - n_absent != len(mapping):
+        records.check_fields(plan.what, mapping, plan.fields)
+
+
+def _write_numbers(flat: Floats, start: int, get: Callable[..., Any], plan: _Plan) -> int:
+    n_absent = 0
+    for name, full, column in plan.numbers:
+        value = get(name, _ABSENT)
+        if type(value) in _PLAIN and -checks.LARGEST <= value <= checks.LARGEST:
+            flat[start + column] = value
+        elif value is _ABSENT:
+            n_absent += 1
+            flat[start + column] = np.nan
+        else:
+            flat[start + column] = records.number(full, value)
+    return n_absent
+
+
+def _write_booleans(flat: Floats, start: int, get: Callable[..., Any], plan: _Plan) -> int:
+    n_absent = 0
+    for name, full, column in plan.booleans:
+        value = get(name, _ABSENT)
+        if value is True:
+            flat[start + column] = 1.0
+        elif value is _ABSENT:
+            n_absent += 1
+            flat[start + column] = np.nan
+        elif value is not False:
+            flat[start + column] = records.boolean(full, value)
+    return n_absent
+
+
+def _write_levels(
+    flat: Floats,
+    start: int,
+    get: Callable[..., Any],
+    plan: _Plan,
+    new: list[tuple[str, str]],
+) -> int:
+    n_absent = 0
+    for name, full, table, columns, grows in plan.levelled:
+        value = get(name, _ABSENT)
+        if type(value) is str and value in table:
+            flat[start + table[value]] = 1.0
+            continue
+        n_absent += value is _ABSENT
+        level = None if value is _ABSENT else records.category(full, value)
+        if level in table:
+            flat[start + table[level]] = 1.0
+        elif grows and level is not None:
+            new.append((full, level))
+        else:
+            for column in columns:
+                flat[start + column] = np.nan
+    return n_absent
+
+
+def _write_hashed(flat: Floats, start: int, get: Callable[..., Any], plan: _Plan) -> int:
+    n_absent = 0
+    for name, full, first, width in plan.hashed:
+        value = get(name, _ABSENT)
+        n_absent += value is _ABSENT
+        level = None if value is _ABSENT else records.category(full, value)
+        if level is None:
+            flat[start + first : start + first + width] = np.nan
+        else:
+            flat[start + first + bucket(level, width)] = 1.0
+    return n_absent
+
+
+def _mark(rows: Floats, codes: Ints, places: list[int], columns: list[int]) -> None:
+    """Write one category of a frame: 1 at the place of each row's level, NaN if it has none.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, dim)
+        Zeros in the category's columns, to be written.
+    codes : ndarray of shape (n,)
+        Index of each row's level, -1 where it is missing.
+    places : list of int
+        Column of each level, -1 for an unknown one.
+    columns : list of int
+        All columns of the category.
+    """
+    place = np.array([*places, -1])[codes]
+    known = place >= 0
+    rows[np.flatnonzero(known), place[known]] = 1.0
+    rows[np.ix_(~known, np.array(columns, dtype=np.intp))] = np.nan
+
+
+def _pairs(grown: Any) -> tuple[tuple[str, str], ...]:
+    """Return levels of growing categories as pairs of text; JSON has lists in place of tuples."""
+    pairs = tuple(grown) if checks.is_listing(grown) else (grown,)
+    for pair in pairs:
+        is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+        if not is_pair or not all(isinstance(one, str) for one in pair):
+            raise InvalidValue(f"grown must be pairs of a field and a level, got {shown(pair)}")
+    return tuple((name, level) for name, level in pairs)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,32 @@
+"""`Recipe`: what a learner needs of features."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+# Options of features, and of a learner without any.
+OPTIONS = ("intercept", "standardize", "missing", "clip")
+
+
+@runtime_checkable
+class Recipe(Protocol):
+    """A frozen recipe from records to columns of numbers: `Features`, or `Transformed`."""
+
+    @property
+    def intercept(self) -> Any:
+        """Whether each arm has a constant."""
+
+    @property
+    def standardize(self) -> Any:
+        """Whether features are converted to units of their own spread."""
+
+    @property
+    def missing(self) -> Any:
+        """The replacement of missing entries."""
+
+    @property
+    def clip(self) -> Any:
+        """The limit to how far a feature may be from its middle, in units."""
+
+    def start(self) -> Any:
+        """Return the encoder of a recipe that has seen no record."""

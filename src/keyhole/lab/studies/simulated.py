@@ -1,0 +1,68 @@
+"""Simulated tables of the same form as those of the package index, their stand-ins.
+
+They have the columns that the studies read, as many rows, arms drawn alike, and entries that are
+missing by clinic. Nothing in them is about a patient, and nothing about medicine follows from them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from keyhole.lab.studies import doses
+
+PATIENTS, CLINICS = 6_256, 22
+TRIAL_PATIENTS = 2_139
+# The share of pairs of a clinic and a column that are never recorded.
+UNRECORDED = 0.3
+
+
+def warfarin() -> pd.DataFrame:
+    """Return a table like that of warfarin doses; a dose's root is linear in the features."""
+    rng = np.random.default_rng(1)
+    n = PATIENTS
+    decade = rng.choice(
+        np.arange(1, 10), size=n, p=[0.01, 0.03, 0.05, 0.1, 0.2, 0.24, 0.26, 0.1, 0.01]
+    )
+    height = rng.normal(168.0, 10.0, n)
+    frame = pd.DataFrame(
+        {
+            doses.CLINIC: rng.integers(1, CLINICS + 1, n),
+            "Age": [f"{k}0 - {k}9" for k in decade],
+            "Height (cm)": height,
+            "Weight (kg)": 78.0 + 0.9 * (height - 168.0) + rng.normal(0.0, 16.0, n),
+        }
+    )
+    for name in (*doses.PLAIN[2:], *doses.INDUCERS):
+        frame[name] = (rng.random(n) < 0.15).astype(float)
+    references = {"Gender": "female", "Race (OMB)": "White", "CYP2C9 consensus": "*1/*1"}
+    for name, categories in doses.CATEGORIES.items():
+        kinds = [references.get(name, "G/G"), *categories]
+        shares = np.append(0.5, np.full(len(categories), 0.5 / len(categories)))
+        frame[name] = rng.choice(np.array(kinds, dtype=object), size=n, p=shares)
+    x = doses.encode(frame)
+    effects = rng.normal(0.0, 0.35, x.shape[1])
+    root = 5.6 + ((x - x.mean()) / x.std()).to_numpy() @ effects + rng.normal(0.0, 0.8, n)
+    hidden = rng.random((CLINICS + 1, frame.shape[1])) < UNRECORDED
+    hidden[:, 0] = False  # the clinic itself is known
+    mask = hidden[frame[doses.CLINIC]] | (rng.random(frame.shape) < 0.02)
+    mask[:, 0] = False
+    frame = frame.astype(object).mask(mask)
+    frame[doses.DOSE] = np.where(rng.random(n) < 0.04, np.nan, root.clip(1.0) ** 2)
+    return frame
+
+
+def actg175() -> pd.DataFrame:
+    """Return a table like that of the trial: four arms at random, CD4 cells before and after."""
+    rng = np.random.default_rng(2)
+    n = TRIAL_PATIENTS
+    normal = {"age": (35, 9), "wtkg": (75, 13), "karnof": (95, 6), "preanti": (380, 470)}
+    normal |= {"cd40": (350, 119), "cd80": (987, 480)}
+    frame = pd.DataFrame({name: rng.normal(*law, n) for name, law in normal.items()})
+    for name in ("hemo", "homo", "drugs", "oprior", "z30", "race", "gender", "str2", "symptom"):
+        frame[name] = (rng.random(n) < 0.4).astype(float)
+    frame["arms"] = rng.integers(4, size=n)
+    gain = np.array([-15.0, 45.0, 20.0, 25.0]) + np.outer(frame["z30"], [0.0, -10.0, 5.0, 30.0])
+    change = gain[np.arange(n), frame["arms"]] - 0.3 * (frame["cd40"] - 350.0)
+    frame["cd420"] = frame["cd40"] + change + rng.normal(0.0, 110.0, n)
+    return frame
