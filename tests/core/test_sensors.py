@@ -596,6 +596,11 @@ def test_sensors_that_do_not_fit_are_refused(sensors: Any, reason: str) -> None:
         kh.SensorLearner(kh.ThompsonSampling(), sensors)
 
 
+def test_hybrid_parameters_are_refused() -> None:
+    with pytest.raises(kh.InvalidValue, match="sharing='hybrid' is not there for sensors"):
+        kh.SensorLearner(kh.ThompsonSampling(sharing="hybrid"), kh.Sensor(sensing=np.eye(2)))
+
+
 def test_sensors_are_equal_by_what_they_are() -> None:
     first, second = (kh.Sensor(sensing=np.eye(2), mean=[0.0, m]) for m in (0.0, 1.0))
     assert first == kh.Sensor(sensing=np.eye(2)) != second

@@ -82,7 +82,10 @@ class Named(Rounds):
                 )
             return among, None
         if isinstance(among, Mapping):
-            return tuple(among), list(among.values())
+            names = tuple(among)
+            # All arms in their own order are the usual case, which compiled code serves.
+            is_usual = names == self._learned.arms.names
+            return (None if is_usual else names), list(among.values())
         known = self._learned.arm_records
         wanted = self._learned.arms.names if among is None else tuple(among)
         if missing := [name for name in wanted if name not in known]:

@@ -76,6 +76,10 @@ class SensorLearner:
                 "a learner needs a policy, a Policy such as ThompsonSampling(), "
                 f"got {shown(self.policy)}"
             )
+        if self.policy.sharing == "hybrid":
+            raise InvalidValue(
+                "sharing='hybrid' is not there for sensors: 'per-arm' or 'shared' is"
+            )
         names, sensors = _named(self.sensors) if self.is_complete else ((), self.sensors)
         scale = self.reward_scale
         checked = {

@@ -174,8 +174,8 @@ class Sensor:
         >>> rng = np.random.default_rng(1)
         >>> x = rng.standard_normal((1000, 2))
         >>> y = 3.0 * x[:, :1] + rng.standard_normal((1000, 1))
-        >>> kh.Sensor.calibrated(x, y).sensing.round(1).tolist()
-        [[3.0, 0.0]]
+        >>> kh.Sensor.calibrated(x, y).sensing.round(1) + 0.0
+        array([[3., 0.]])
         """
         contexts, measured = checks.floats("x", x), checks.floats("y", y)
         for name, rows in (("x", contexts), ("y", measured)):
@@ -248,7 +248,7 @@ class Sensor:
         >>> x = 2.0 * rng.standard_normal((4000, 1))
         >>> sensor = kh.Sensor.from_repeats(*(x + rng.standard_normal((4000, 1)) for _ in range(2)))
         >>> sensor.context_covariance.round(1).tolist(), sensor.sensing_covariance.round(1).tolist()
-        ([[4.0]], [[1.0]])
+        ([[4.1]], [[1.0]])
         """
         first, second = checks.floats("y1", y1), checks.floats("y2", y2)
         if first.ndim != 2 or not first.shape[1] or first.shape != second.shape:

@@ -51,7 +51,7 @@ class SensorWorld(World):
     >>> sensors = [kh.Sensor(sensing=np.eye(2)), kh.Sensor(sensing=[[1.0, 0.0]])]
     >>> world = kh.LinearWorld(sensors=sensors, coefficients=np.eye(2))
     >>> world.sample(5, seed=1).sensors.tolist()
-    [1, 1, 1, 0, 1]
+    [0, 1, 0, 0, 1]
     """
 
     sensors: Mapping[SensorName, Sensor] = field()
