@@ -332,7 +332,8 @@ class Bandit(Named):
             type(reward) in PLAIN_NUMBERS or (type(reward) is int and abs(reward) < 2**53)
         ):
             with self._lock:
-                if self._everyday is not None and self._everyday.learn(decision, reward):
+                everyday = self._everyday or self._begun()
+                if everyday is not None and everyday.learn(decision, reward):
                     return
         arguments.check_decision(decision)
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:

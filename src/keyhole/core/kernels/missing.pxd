@@ -3,7 +3,7 @@ cdef class Sums:
     cdef double[:, ::1] pairs, total, product
     cdef double[::1] origin
     # Workspace: which entries are seen, 1 or 0, and up to four rows from their origins.
-    cdef double[::1] present
+    cdef double[::1] present, flat
     cdef double[:, ::1] shift
     # Whether an entry was seen for the first time since this was last set to False.
     cdef bint has_new

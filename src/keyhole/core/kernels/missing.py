@@ -12,6 +12,13 @@ from cython.cimports.libc.math import isnan, sqrt
 
 from keyhole.core.kernels.types import Floats
 
+if cython.compiled:
+    from cython.cimports.keyhole.core.kernels.pointers import row_of, start_of
+    from cython.cimports.keyhole.core.kernels.triangles import Numbers
+else:
+    from keyhole.core.kernels.pointers import row_of, start_of
+    from keyhole.core.kernels.types import Floats as Numbers
+
 INFINITY = cython.declare(cython.double, float("inf"))
 NAN = cython.declare(cython.double, float("nan"))
 # An eigenvalue of correlations of this size is rounding.
@@ -41,6 +48,50 @@ def alike(
     return True
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def add_row(
+    pairs: Numbers,
+    total: Numbers,
+    product: Numbers,
+    present: Numbers,
+    shift: Numbers,
+    j: cython.Py_ssize_t,
+    count: cython.double,
+    dim: cython.Py_ssize_t,
+) -> cython.void:
+    """Add four rows to the sums of entry j with every other, which do not overlap in memory.
+
+    Parameters
+    ----------
+    pairs, total, product : pointer to double
+        Row j of the sums.
+    present : pointer to double
+        1 where an entry is seen, else 0.
+    shift : pointer to double
+        The four rows, one after the other, from their origins; 0 where there is none.
+    j : int
+        The entry.
+    count : float
+        How many of the four rows there are.
+    dim : int
+        Length of a row.
+    """
+    k: cython.Py_ssize_t
+    a: cython.double = shift[j]
+    b: cython.double = shift[dim + j]
+    c: cython.double = shift[2 * dim + j]
+    d: cython.double = shift[3 * dim + j]
+    own: cython.double = a + b + c + d
+    for k in range(dim):
+        pairs[k] += count * present[k]
+        total[k] += own * present[k]
+        product[k] += (
+            a * shift[k] + b * shift[dim + k] + c * shift[2 * dim + k] + d * shift[3 * dim + k]
+        )
+
+
 @cython.final
 @cython.cclass
 class Sums:
@@ -62,7 +113,8 @@ class Sums:
     def __init__(self, pairs: Floats, total: Floats, product: Floats, origin: Floats) -> None:
         self.dim = len(origin)
         self.pairs, self.total, self.product, self.origin = pairs, total, product, origin
-        self.present, self.shift = np.empty(self.dim), np.empty((TOGETHER, self.dim))
+        self.present, shift = np.empty(self.dim), np.empty((TOGETHER, self.dim))
+        self.shift, self.flat = shift, shift.reshape(-1)
         self.has_new = False
 
     @cython.cfunc
@@ -92,7 +144,6 @@ class Sums:
         Four at a time halve what one at a time take, as each sum is read and written once.
         """
         j: cython.Py_ssize_t
-        k: cython.Py_ssize_t
         s: cython.Py_ssize_t
         count: cython.double = n
         for j in range(self.dim):
@@ -106,21 +157,16 @@ class Sums:
                 if s < n and self.present[j] > 0.0:
                     self.shift[s, j] = rows[first + s, j] - self.origin[j]
         for j in range(self.dim):
-            if self.present[j] == 0.0:
-                continue
-            a: cython.double = self.shift[0, j]
-            b: cython.double = self.shift[1, j]
-            c: cython.double = self.shift[2, j]
-            d: cython.double = self.shift[3, j]
-            own: cython.double = a + b + c + d
-            for k in range(self.dim):
-                self.pairs[j, k] += count * self.present[k]
-                self.total[j, k] += own * self.present[k]
-                self.product[j, k] += (
-                    a * self.shift[0, k]
-                    + b * self.shift[1, k]
-                    + c * self.shift[2, k]
-                    + d * self.shift[3, k]
+            if self.present[j] > 0.0:
+                add_row(
+                    row_of(self.pairs, j),
+                    row_of(self.total, j),
+                    row_of(self.product, j),
+                    start_of(self.present),
+                    start_of(self.flat),
+                    j,
+                    count,
+                    self.dim,
                 )
 
     @cython.cfunc

@@ -55,10 +55,11 @@ cdef class Online:
     cdef readonly object grown
     cdef double[:, ::1] design, spare
 
-    cdef object choose_observed(self, object own, Py_ssize_t n, bint is_missing)
+    cdef object choose_observed(self, object own, Py_ssize_t n)
     cdef Py_ssize_t place_of(self, double* y, Py_ssize_t stride) except -1
     cdef object made(self, Py_ssize_t place, object seen, Py_ssize_t n)
     cdef bint is_everyday(self, Choice choice) except -1
     cdef object learn_observed(self, Py_ssize_t i, Choice choice, double reward, Py_ssize_t slot, bint known)
     cdef bint has_missing(self, double[::1] y) noexcept nogil
     cdef bint usable(self, double[::1] y) noexcept nogil
+    cdef int missing_in(self, double[:, ::1] rows) noexcept nogil

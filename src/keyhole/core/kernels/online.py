@@ -209,34 +209,43 @@ class Online:
             return None
         if rows != 1 and rows != self.chooser.n_arms:
             return None
-        own: Any = y.copy().reshape(-1)
+        own: Any = y.copy()
+        if self.everyday is not None:
+            return self.choose_observed(own if y.ndim == 2 else own[None], rows)
+        own = own.reshape(-1) if y.ndim == 2 else own
         seen: cython.double[::1] = own
         if not self.usable(seen):
             return None
         self.last = None  # its P y is about to be written over
-        if self.everyday is None:
-            place = self.place_of(start_of(seen), self.dim if rows > 1 else 0)
-            return self.made(place, own, rows)
-        return self.choose_observed(own, rows, self.takes_missing and self.has_missing(seen))
+        place = self.place_of(start_of(seen), self.dim if rows > 1 else 0)
+        if rows > 1:
+            own = own[place * self.dim : (place + 1) * self.dim].copy()
+        return self.made(place, own, rows)
 
     @cython.cfunc
-    def choose_observed(self, own: Any, n: cython.Py_ssize_t, is_missing: cython.bint) -> Any:
-        """Return a decision by n rows, (n * dim,), that are not plain yet; or None."""
+    def choose_observed(self, own: Any, n: cython.Py_ssize_t) -> Any:
+        """Return a decision by n rows, (n, dim), that are not plain yet; or None."""
         everyday: Everyday = self.everyday
         observer: RowObserver = everyday.observer
-        raw: cython.double[:, ::1] = own.reshape(n, self.dim)
-        if observer.seen + n >= everyday.next_look or observer.is_far(raw, 0, n):
+        raw: cython.double[:, ::1] = own
+        is_missing: cython.int = self.missing_in(raw)
+        if is_missing < 0 or observer.seen + n >= everyday.next_look or observer.is_far(raw, 0, n):
             return None
-        filled: Any = own.copy() if is_missing else own
-        rows: cython.double[:, ::1] = filled.reshape(n, self.dim)
+        self.last = None
+        filled: Any = own
         if is_missing:
+            filled = own.copy()
+            rows: cython.double[:, ::1] = filled
             observer.fill_in(rows, 0, n)
-        observer.convert(rows, 0, self.design, 0, n)
+            observer.convert(rows, 0, self.design, 0, n)
+        else:
+            observer.convert(raw, 0, self.design, 0, n)
         place: cython.Py_ssize_t = self.place_of(
             row_of(self.design, 0), self.core.dim if n > 1 else 0
         )
-        choice: Choice = self.made(place, filled, n)
         self.last_row = place if n > 1 else 0
+        # A copy: a decision that is kept does not keep the rows of the other arms.
+        choice: Choice = self.made(place, filled[self.last_row].copy() if n > 1 else filled[0], n)
         if is_missing:
             choice._predicted = tuple([j for j in range(self.dim) if isnan(raw[self.last_row, j])])
             choice._has_missing = self.has_missing(choice.y)
@@ -256,11 +265,9 @@ class Online:
 
     @cython.cfunc
     def made(self, place: cython.Py_ssize_t, seen: Any, n: cython.Py_ssize_t) -> Any:
-        """Return the decision for the arm at a place, from n rows of observations."""
+        """Return the decision for the arm at a place, which was `seen`, one of n rows."""
         chooser: Chooser = self.chooser
         choice: Choice = Choice.__new__(self.kind)
-        if n > 1:
-            seen = seen[place * self.dim : (place + 1) * self.dim].copy()
         choice._set(self.names[place], chooser.value + self.offset, seen, n == 1)
         choice._run, choice._grown = self.tally.run, self.grown
         if chooser.keeps:
@@ -387,12 +394,27 @@ class Online:
     @cython.nogil
     @cython.exceptval(check=False)
     def usable(self, y: cython.double[::1]) -> cython.bint:
-        """Return whether no number is infinite or too large, or NaN where that is not allowed."""
+        """Return whether no number is NaN, infinite or too large."""
         usable: cython.bint = True
-        if self.takes_missing:
-            for j in range(y.shape[0]):
-                usable = usable and not fabs(y[j]) > self.largest
-            return usable
         for j in range(y.shape[0]):
             usable = usable and fabs(y[j]) <= self.largest
         return usable
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def missing_in(self, rows: cython.double[:, ::1]) -> cython.int:
+        """Return 1 if a number is missing, else 0; -1 if one is unusable, or missing in vain."""
+        t: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        n_usable: cython.Py_ssize_t = 0
+        n_missing: cython.Py_ssize_t = 0
+        for t in range(rows.shape[0]):
+            for j in range(rows.shape[1]):
+                n_usable += fabs(rows[t, j]) <= self.largest
+                n_missing += rows[t, j] != rows[t, j]
+        if n_usable + n_missing < rows.shape[0] * rows.shape[1]:
+            return -1
+        if n_missing > 0 and not self.takes_missing:
+            return -1
+        return n_missing > 0
