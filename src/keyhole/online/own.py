@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from keyhole import checks
 from keyhole.core import (
@@ -98,7 +97,7 @@ class OwnBandit(Bandit):
 
     # -- choosing and learning --------------------------------------------------------------------
 
-    def choose(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decision:
+    def choose(self, y: Any, *, among: Iterable[Arm] | None = None) -> Decision:
         """Choose an arm, as `Bandit.choose`.
 
         Parameters

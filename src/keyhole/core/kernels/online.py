@@ -238,8 +238,14 @@ class Online:
         choice: Choice = self.made(place, filled, n)
         self.last_row = place if n > 1 else 0
         if is_missing:
-            choice._predicted = tuple([j for j in range(self.dim) if isnan(raw[self.last_row, j])])
             choice._has_missing = self.has_missing(choice.y)
+            choice._predicted = tuple(
+                [
+                    j
+                    for j in range(self.dim)
+                    if isnan(raw[self.last_row, j]) and not isnan(choice.y[j])
+                ]
+            )
         if observer.watches:
             observer.see(raw, 0, n)
             self.tally.additions += n
