@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,10 @@ from keyhole.core import MOST_ARMS, Arm, Floats, Rule
 from keyhole.errors import InvalidValue, shown
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
+
+# What is seen in one round, and in many: numbers, or records with names.
+Observed: TypeAlias = ArrayLike | Mapping[str, Any]
+ObservedMany: TypeAlias = ArrayLike | Sequence[Mapping[str, Any]]
 
 
 def arm_names(arms: int | Iterable[Arm]) -> Iterable[Arm]:

@@ -29,6 +29,7 @@ from keyhole.core import (
 from keyhole.errors import InvalidValue, KeyholeWarning, UnknownArm, shown
 from keyhole.files import Source, Target, given_name
 from keyhole.online import arguments, storage
+from keyhole.online.arguments import Observed, ObservedMany
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
 from keyhole.online.explaining import Explanation, explained
@@ -104,7 +105,10 @@ class Bandit(Named):
         self._set(
             learner, learned, choice_streams(seed), checks.flag("probabilities", probabilities)
         )
-        self._add_records(arms)
+        records, encoder = self._checked_records(arms)
+        if encoder is not None:
+            self._know(encoder)
+        self._learned.arm_records = records
 
     # -- what it is -------------------------------------------------------------------------------
 
@@ -185,7 +189,7 @@ class Bandit(Named):
     # -- choosing ---------------------------------------------------------------------------------
 
     def choose(
-        self, y: ArrayLike, *, among: Iterable[Arm] | None = None, sensor: object = None
+        self, y: Observed, *, among: Iterable[Arm] | None = None, sensor: object = None
     ) -> Decision:
         """Choose an arm from what is seen.
 
@@ -217,7 +221,7 @@ class Bandit(Named):
             self._warn()
         return decision
 
-    def choose_many(self, y: ArrayLike, *, among: Iterable[Arm] | None = None) -> Decisions:
+    def choose_many(self, y: ObservedMany, *, among: Iterable[Arm] | None = None) -> Decisions:
         """Choose an arm for each of n rounds from what is known now.
 
         Parameters
@@ -231,7 +235,7 @@ class Bandit(Named):
             return self._choose_many(*self._encoded_many(y, among))
 
     def choice_probabilities(
-        self, y: ArrayLike, *, among: Iterable[Arm] | None = None
+        self, y: Observed, *, among: Iterable[Arm] | None = None
     ) -> dict[Arm, float]:
         """Return the exact probability of each arm being chosen at y, now; nothing is drawn.
 
@@ -284,10 +288,11 @@ class Bandit(Named):
                     "was seen of all, explain(decision, y)"
                 )
             if y is None:
-                self._rows_of(decision)  # which may bring in new levels
-                y = self._rows_of(decision)[0]
-                among = tuple(among) if isinstance(among, Mapping) else among
-            rows, names, encoder = self._encoded(y, among)
+                names = tuple(among) if isinstance(among, Mapping) else among
+                encoder = self._encoder_of([decision])
+                rows: Any = self._in_columns(decision, encoder)[0]
+            else:
+                rows, names, encoder = self._encoded(y, among)
             learned = self._learned if encoder is None else self._learned.in_columns_of(encoder)
             arms = learned.arms if names is None else learned.arms.among(names)
             if decision.arm not in arms.names:
@@ -364,7 +369,7 @@ class Bandit(Named):
         with self._at_work():
             self._learn_many(given, again)
 
-    def observe(self, y: ArrayLike) -> None:
+    def observe(self, y: ObservedMany) -> None:
         """Take note of observations that no decision is wanted for.
 
         Units and predictions of missing entries follow from all that was observed: with a table of
@@ -376,10 +381,11 @@ class Bandit(Named):
             The observations.
         """
         with self._at_work():
+            seen: Any = y
             if self._learned.encoder is not None and not self._is_columns(y):
-                y, wider = self._learned.encoder.encode_frame(y)
-                self._know(wider)
-            columns, rows = self._checked_columns(y), self._observer.numbers(y)
+                seen, wider = self._learned.encoder.encode_frame(y)
+                self._know(wider, seen)
+            columns, rows = self._checked_columns(seen), self._observer.numbers(seen)
             if rows.shape[-1:] != (self.dim,):
                 raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
             self._columns = columns
@@ -424,8 +430,12 @@ class Bandit(Named):
     def add_arms(self, arms: Iterable[Arm]) -> None:
         """Add arms of which nothing is known yet."""
         with self._at_work():
+            records, encoder = self._checked_records(arms)
+            if encoder is not None:
+                self._learned.arms.plus(arms)  # or raise, before anything changes
+                self._know(encoder)
             self._learned.add_arms(arms)
-            self._add_records(arms)
+            self._learned.arm_records = {**self._learned.arm_records, **records}
 
     def remove_arms(self, arms: Iterable[Arm]) -> None:
         """Remove arms, and with them what was learned of them ("shared": only the names)."""

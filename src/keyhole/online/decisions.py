@@ -91,6 +91,8 @@ class Decisions(Sequence[Decision]):
             return [self[i] for i in range(*index.indices(len(self)))]
         i = range(len(self))[index]
         batch, chance = self._batch, self._chance(i)
+        left = np.isnan(batch.observations[i])
+        missing = left[:0] if batch.missing is None else batch.missing[i] & ~left
         # Rows are copied: a decision that is kept does not keep the whole batch.
         decision = Decision.made(
             batch.arms[i],
@@ -99,8 +101,8 @@ class Decisions(Sequence[Decision]):
             chance,
             f"{batch.id}.{i}",
             batch.is_for_all,
-            () if batch.missing is None else tuple(np.flatnonzero(batch.missing[i]).tolist()),
-            bool(np.isnan(batch.observations[i]).any()),
+            tuple(np.flatnonzero(missing).tolist()),
+            bool(left.any()),
         )
         decision._learned_by, decision._grown = self._learned_by, batch.grown
         return decision

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.core import Arm, Encoder, Floats, Layout, LearnerState, widened
+from keyhole.core import Arm, Encoder, Floats, Layout, LearnerState, arm_name, widened
 from keyhole.errors import InvalidValue, shown
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
@@ -32,7 +32,7 @@ class Named(Rounds):
         """Return what is seen as rows of numbers, and the names of the arms; learn new levels."""
         rows, names, encoder = self._encoded(y, among)
         if encoder is not None:
-            self._know(encoder)
+            self._know(encoder, rows, names)
         return rows, names
 
     def _encoded(self, y: Any, among: Among) -> tuple[Any, Among, Encoder | None]:
@@ -43,7 +43,7 @@ class Named(Rounds):
         names, records = self._arm_records(among)
         if records is not None:
             rows, wider = encoder.encode(y, records)
-        elif encoder.takes_rows and np.ndim(y) == 2:
+        elif encoder.takes_rows and _has_rows(y):
             rows, wider = encoder.encode_frame(y)
         else:
             rows, wider = encoder.encode(y)
@@ -53,16 +53,13 @@ class Named(Rounds):
         """Return many records, or a frame, as rows of numbers; learn new levels."""
         encoder = self._learned.encoder
         if encoder is None or self._is_columns(y):
-            return y, among
+            return y, tuple(among) if isinstance(among, Mapping) else among
         names, records = self._arm_records(among)
         if records is None:
             rows, wider = encoder.encode_frame(y)
         else:
-            wider = encoder
-            for each in y:
-                wider = wider.encode(each, records)[1]
-            rows = np.array([wider.encode(each, records)[0] for each in y])
-        self._know(wider)
+            rows, wider = encoder.encode_rounds(y, records)
+        self._know(wider, rows, names)
         return rows, names
 
     def _is_columns(self, y: object) -> bool:
@@ -73,8 +70,9 @@ class Named(Rounds):
 
     def _arm_records(self, among: Among) -> tuple[Among, Sequence[Any] | None]:
         """Return the names of the arms that are available, and a record of each, if needed."""
-        has_arms = getattr(self._learner.features, "arms", None) is not None
-        if not has_arms:
+        if among is not None and not isinstance(among, Mapping | tuple):
+            among = self._learned.arms.among(among).names  # an iterator serves once
+        if not self._has_arm_features:
             if isinstance(among, Mapping):
                 raise InvalidValue(
                     "among has records of arms, and the features have none: give "
@@ -87,23 +85,42 @@ class Named(Rounds):
             is_usual = names == self._learned.arms.names
             return (None if is_usual else names), list(among.values())
         known = self._learned.arm_records
-        wanted = self._learned.arms.names if among is None else tuple(among)
-        if missing := [name for name in wanted if name not in known]:
-            raise InvalidValue(
-                f"arm {missing[0]!r} has no record: give one in among={{name: record, ...}}, or "
-                "in arms={name: record, ...} when the bandit is made"
-            )
+        wanted = self._learned.arms.names if among is None else among
         if not wanted:
             raise InvalidValue("this bandit has no arms of its own: give among={name: record, ...}")
-        return (None if among is None else wanted), [known[name] for name in wanted]
+        for name in self._learned.arms.among(wanted).names:
+            if name not in known:
+                raise InvalidValue(
+                    f"arm {name!r} has no record: give one in among={{name: record, ...}}, or "
+                    "in arms={name: record, ...} when the bandit is made"
+                )
+        return among, [known[name] for name in wanted]
+
+    @property
+    def _has_arm_features(self) -> bool:
+        return getattr(self._learner.features, "arms", None) is not None
 
     # -- levels -----------------------------------------------------------------------------------
 
-    def _know(self, encoder: Encoder) -> None:
-        """Add columns for new levels, all at once."""
+    def _know(self, encoder: Encoder, rows: Any = None, names: Among = None) -> None:
+        """Add columns for new levels, all at once, unless the call that has them is refused.
+
+        Parameters
+        ----------
+        encoder : Encoder
+            The encoder that has these levels.
+        rows : array_like, optional
+            What is observed, in its columns.
+        names : iterable of arms, optional
+            The arms that are available.
+        """
         if encoder is self._learned.encoder:
             return
         wider = self._learned.in_columns_of(encoder)
+        if rows is not None:
+            wider.observer.numbers(rows)
+        if names is not None:
+            wider.arms.among(names)
         self._plan(partial(self._become, wider))
         self._finish()
 
@@ -114,49 +131,75 @@ class Named(Rounds):
 
     def _rows_of(self, decision: Decision) -> tuple[Floats, Floats]:
         """Return a decision's observation in today's columns: filled in, and with NaN."""
-        y, raw = decision._observation, decision.raw
-        encoder = self._learned.encoder
-        grown = decision._grown
-        if encoder is None or grown is None or grown == encoder.grown:
-            return y, raw
-        made = Encoder(encoder.features, grown)
-        self._know(encoder.merged(made))
-        assert self._learned.encoder is not None
-        old, new = Layout.of(made), Layout.of(self._learned.encoder)
-        if y.shape != (old.dim,):
-            raise InvalidValue(
-                f"this decision's observation has {y.size} numbers, and its levels make {old.dim}"
-            )
-        places, siblings = old.places_in(new), old.siblings_of(new)
-        return widened(y, places, siblings), widened(raw, places, siblings)
+        encoder = self._encoder_of([decision])
+        if encoder is None:
+            return super()._rows_of(decision)
+        y, raw = self._in_columns(decision, encoder)
+        self._know(encoder)
+        return y, raw
 
     def _rows_of_all(self, decisions: Decisions | list[Decision]) -> tuple[Floats, Floats]:
         """Return the observations of many decisions in today's columns."""
-        grown = self._learned.grown
         made = decisions._batch.grown if isinstance(decisions, Decisions) else None
-        if grown is None or made == grown:
+        encoder = None
+        if self._learned.grown is not None and made != self._learned.grown:
+            encoder = self._encoder_of(decisions)
+        if encoder is None:
             return super()._rows_of_all(decisions)
-        for each in decisions:
-            self._rows_of(each)  # which may bring in new levels
-        rows = [self._rows_of(each) for each in decisions]
-        y, raw = (
-            np.array(part).reshape(-1, self._observer.dim) for part in zip(*rows, strict=True)
-        )
+        pairs = [self._in_columns(each, encoder) for each in decisions]
+        self._know(encoder)
+        y, raw = np.array(pairs).reshape(-1, 2, encoder.dim).transpose(1, 0, 2)
+        return y, raw
+
+    def _encoder_of(self, decisions: Iterable[Decision]) -> Encoder | None:
+        """Return an encoder that has the levels of these decisions, too; None if none can grow."""
+        encoder = self._learned.encoder
+        if encoder is None or not encoder.can_grow:
+            return None
+        for grown in dict.fromkeys(each._grown for each in decisions):
+            if grown is not None and grown != encoder.grown:
+                encoder = encoder.merged(Encoder(encoder.features, grown))
+        return encoder
+
+    def _in_columns(self, decision: Decision, encoder: Encoder | None) -> tuple[Floats, Floats]:
+        """Return a decision's observation in an encoder's columns: filled in, and with NaN."""
+        if encoder is None:
+            return super()._rows_of(decision)
+        grown = self._learned.grown if decision._grown is None else decision._grown
+        assert grown is not None
+        made, wider = Layout.of(Encoder(encoder.features, grown)), Layout.of(encoder)
+        y = decision._observation
+        if y.shape != (made.dim,):
+            raise InvalidValue(
+                f"this decision's observation has {y.size} numbers, and its levels make {made.dim}"
+            )
+        places, siblings = made.places_in(wider), made.siblings_of(wider)
+        y, raw = (widened(row, places, siblings) for row in (y, decision.raw))
+        self._check_missing(y)
         return y, raw
 
     # -- arms -------------------------------------------------------------------------------------
 
-    def _add_records(self, arms: object) -> None:
-        """Keep the records of arms, if they come with any."""
-        if not isinstance(arms, Mapping):
-            return
+    def _checked_records(self, arms: object) -> tuple[dict[Arm, dict[str, Any]], Encoder | None]:
+        """Return the records of arms, if they come with any, and the encoder that has their levels.
+
+        A record is kept as it is written into a file.
+        """
+        if not isinstance(arms, Mapping) or not arms:
+            return {}, None
         encoder = self._learned.encoder
-        if encoder is None or getattr(self._learner.features, "arms", None) is None:
+        if encoder is None or not self._has_arm_features:
             raise InvalidValue(
                 "arms have records, which need a learner with Features(..., arms=Features(...)), "
                 f"got {shown(self._learner)}"
             )
-        kept = {name: dict(record) for name, record in arms.items()}
-        if kept:
-            self._know(encoder.encode({}, list(kept.values()))[1])
-        self._learned.arm_records = {**self._learned.arm_records, **kept}
+        records, wider = encoder.arm_records(list(arms.values()))
+        return dict(zip(map(arm_name, arms), records, strict=True)), wider
+
+
+def _has_rows(y: Any) -> bool:
+    """Whether an observation has a row for each arm; a ragged one has no shape at all."""
+    try:
+        return np.ndim(y) == 2
+    except ValueError:
+        return False

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from keyhole import checks
 from keyhole.core import (
@@ -99,7 +98,7 @@ class OwnBandit(Bandit):
     # -- choosing and learning --------------------------------------------------------------------
 
     def choose(
-        self, y: ArrayLike, *, among: Iterable[Arm] | None = None, sensor: object = None
+        self, y: Any, *, among: Iterable[Arm] | None = None, sensor: object = None
     ) -> Decision:
         """Choose an arm, as `Bandit.choose`.
 
@@ -146,7 +145,7 @@ class OwnBandit(Bandit):
         reward: float,
         *,
         again: bool = False,
-        context: ArrayLike | None = None,
+        context: Any = None,
     ) -> None:
         """Learn the reward of a decision, once, as `Bandit.learn`.
 

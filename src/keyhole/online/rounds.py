@@ -212,24 +212,31 @@ class Rounds(WholeCalls):
 
     def _rows_of(self, decision: Decision) -> tuple[Floats, Floats]:
         """Return a decision's observation, filled in, and with NaN where entries were missing."""
+        arguments.check_observation(decision._observation, self._observer.dim)
+        self._check_missing(decision._observation)
         return decision._observation, decision.raw
 
-    def _rows_of_all(self, decisions: Decisions | list[Decision]) -> tuple[Floats, Floats]:
-        """Return the same of many decisions, (n, dim) each."""
-        return arguments.many_rows(decisions, self._observer.dim)
-
-    def _learn(self, decision: Decision, reward: float, again: bool) -> None:
-        y, raw = self._rows_of(decision)
-        learned = self._learned
-        observer = learned.observer
-        arguments.check_observation(y, observer.dim)
-        if decision._has_missing and observer.missing is None:
+    def _check_missing(self, y: Floats) -> None:
+        """Raise if decisions' observations have missing entries, and may not."""
+        observer = self._observer
+        if observer.missing is None and observer.dropped(y).any():
             raise InvalidValue(
                 "this decision's observation has missing entries, which need missing='predict'"
             )
-        parameter = learned.arms.parameter(decision.arm)
+
+    def _rows_of_all(self, decisions: Decisions | list[Decision]) -> tuple[Floats, Floats]:
+        """Return the same of many decisions, (n, dim) each."""
+        y, raw = arguments.many_rows(decisions, self._observer.dim)
+        self._check_missing(y)
+        return y, raw
+
+    def _learn(self, decision: Decision, reward: float, again: bool) -> None:
+        parameter = self._learned.arms.parameter(decision.arm)
         if not again:
             self._once.check(decision)
+        y, raw = self._rows_of(decision)  # which may bring in new levels
+        learned = self._learned
+        observer = learned.observer
         if learned.is_plain:
             n = learned.posterior.core.state.n
             # Ctrl-C may come between any two lines: the next call then does what is left.
@@ -246,12 +253,10 @@ class Rounds(WholeCalls):
 
     def _learn_many(self, given: arguments.Rewards, again: bool) -> None:
         decisions, rewards, arms = given.decisions, given.rewards, given.arms
-        y, raw = self._rows_of_all(decisions)
-        if self._observer.missing is None and np.isnan(y).any():
-            raise InvalidValue("an observation has missing entries, which need missing='predict'")
         indices = np.array([self._learned.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if not again:
             self._once.check_many(decisions)
+        y, raw = self._rows_of_all(decisions)  # which may bring in new levels
         if self._observer.watches:
             self._see(self._unseen(decisions, raw))
         self._plan(self._undoing(np.unique(indices)))
@@ -288,6 +293,7 @@ class Rounds(WholeCalls):
         """Return y as our own array of (1, dim) or (n_arms, dim), every number usable."""
         observer = learned.observer
         plain = type(y) is np.ndarray and y.dtype == np.float64 and observer.missing is None
+        plain = plain and not observer.layout.unseen
         rows = np.array(y if plain else observer.numbers(y), order="C", ndmin=2)
         arguments.check_rows(y, rows.shape, n_arms, observer.dim)
         if plain and not checks.are_usable(rows):

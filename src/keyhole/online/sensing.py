@@ -158,7 +158,7 @@ class SensorBandit(OwnBandit):
     # -- choosing and learning --------------------------------------------------------------------
 
     def choose(
-        self, y: ArrayLike, *, among: Iterable[Arm] | None = None, sensor: object = None
+        self, y: Any, *, among: Iterable[Arm] | None = None, sensor: object = None
     ) -> Decision:
         """Choose an arm from a measurement.
 

@@ -247,8 +247,14 @@ class Online:
         # A copy: a decision that is kept does not keep the rows of the other arms.
         choice: Choice = self.made(place, filled[self.last_row].copy() if n > 1 else filled[0], n)
         if is_missing:
-            choice._predicted = tuple([j for j in range(self.dim) if isnan(raw[self.last_row, j])])
             choice._has_missing = self.has_missing(choice.y)
+            choice._predicted = tuple(
+                [
+                    j
+                    for j in range(self.dim)
+                    if isnan(raw[self.last_row, j]) and not isnan(choice.y[j])
+                ]
+            )
         if observer.watches:
             observer.see(raw, 0, n)
             self.tally.additions += n

@@ -110,7 +110,7 @@ class Learner:
     @property
     def is_plain(self) -> bool:
         """Whether the posterior sees observations as they are."""
-        return self._observer().is_plain
+        return self.features is None and self._observer().is_plain
 
     def resolve(self, noise_scale: float) -> Self:
         """Return the learner for a world of this noise scale, which an "oracle" setting takes."""
@@ -148,6 +148,11 @@ class Learner:
                     f"dim must be {encoder.dim}, the number of columns of the features, got {dim}"
                 )
             observer = self._observer(encoder.dim, Layout.of(encoder))
+            if observer.n_columns == 0:
+                raise InvalidValue(
+                    "the features have no column before a level was seen: give intercept=True, or "
+                    "the levels of a category"
+                )
         elif dim is None:
             raise InvalidValue("dim must be given: the length of an observation")
         else:

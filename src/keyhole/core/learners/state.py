@@ -264,6 +264,8 @@ class LearnerState:
             return False
         if self.encoder is not None and self.encoder.takes_rows:
             return False
+        if self.observer.layout.unseen:
+            return False
         return self.observer.is_plain or (self.observer.is_steady and not self.waiting)
 
     @property
@@ -309,8 +311,8 @@ class LearnerState:
         key : str
             What tells these rewards from all others.
         """
-        if self.observer.missing == "drop" and np.isnan(raw).any():
-            used = ~np.isnan(raw).any(axis=1)
+        if self.observer.missing == "drop" and self.observer.dropped(raw).any():
+            used = ~self.observer.dropped(raw)
             self.n_dropped += int((~used).sum())
             arms = [arms[k] for k in np.flatnonzero(used).tolist()]
             y, raw, rewards = y[used], raw[used], rewards[used]
@@ -338,7 +340,7 @@ class LearnerState:
         """Remember which of these rewards were learned by predictions that will get better."""
         if self.observer.missing not in ("predict", "mean") or self.observer.seen >= PREDICTED:
             return
-        for k in np.flatnonzero(np.isnan(raw).any(axis=1)).tolist():
+        for k in np.flatnonzero(self.observer.dropped(raw)).tolist():
             self.provisional.append(
                 Provisional(arms[k], raw[k].copy(), design[k].copy(), rewards[k])
             )

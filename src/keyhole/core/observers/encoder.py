@@ -26,6 +26,10 @@ ARM = "arm."
 
 _ABSENT = object()
 _PLAIN = frozenset({float, int, np.float64})
+_CONVERT: dict[str, Callable[[str, object], Any]] = {
+    "number": records.number,
+    "boolean": lambda field, value: bool(records.boolean(field, value)),
+}
 
 
 def bucket(level: str, n: int) -> int:
@@ -257,6 +261,50 @@ class Encoder:
         encoder = self._grow([(full, level) for _, _, full, level in sorted(new)]) if new else self
         return encoder._rows(columns, categories), encoder
 
+    def encode_rounds(self, rounds: Any, arms: Sequence[Any]) -> tuple[Floats, Encoder]:
+        """Return the columns of many records, each with the same arms, and their encoder.
+
+        Parameters
+        ----------
+        rounds : list of records, or frame
+            A record per round.
+        arms : sequence of records
+            One record per arm.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, n_arms, dim)
+            What `encode` gives for each round.
+        encoder : Encoder
+            This one, or one that also has the levels that were seen here for the first time.
+        """
+        listed, encoder = records.record_list("the rounds", rounds), self
+        for each in listed:
+            encoder = encoder.encode(each, arms)[1]
+        rows = [encoder.encode(each, arms)[0] for each in listed]
+        return np.array(rows).reshape(len(rows), len(arms), encoder.dim), encoder
+
+    def arm_records(self, arms: Sequence[Any]) -> tuple[list[dict[str, Any]], Encoder]:
+        """Return records of arms in plain values, ready for JSON, and an encoder for them.
+
+        Parameters
+        ----------
+        arms : sequence of records
+            One record per arm.
+        """
+        context: dict[str, Any] = {}
+        encoder, plain = self.encode(context, arms)[1], []
+        assert self.features.arms is not None
+        for record in arms:
+            mapping, kept = records.record_mapping(record), {}
+            for name, value in mapping.items():
+                kind = self.features.arms.kind(name)
+                if not records.is_missing(value):
+                    convert = _CONVERT.get(kind, records.category)
+                    kept[name] = convert(name, value)
+            plain.append(kept)
+        return plain, encoder
+
     def _rows(
         self, columns: records.Columns, categories: dict[str, tuple[Ints, list[str], list[int]]]
     ) -> Floats:
@@ -289,7 +337,7 @@ class Encoder:
                 "the recipe has features of arms: give arms, a list with a record for each "
                 f"({', '.join(self._arm_plan.fields)})"
             )
-        arm_records = records.record_list(arms)
+        arm_records = records.record_list("arms", arms)
         if not arm_records:
             raise InvalidValue("arms must have a record for each arm, got none")
         return arm_records, self._arm_plan

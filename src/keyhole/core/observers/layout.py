@@ -32,6 +32,8 @@ class Layout(NamedTuple):
         Columns of one category have one number; every other column has a number of its own.
     fields : tuple of str or None
         The field that each column was made of.
+    unseen : tuple of str
+        Growing categories without a level, which are missing in every row.
     """
 
     names: tuple[str, ...] | None
@@ -40,6 +42,7 @@ class Layout(NamedTuple):
     cross_names: tuple[str, ...]
     group: Ints
     fields: tuple[str, ...] | None = None
+    unseen: tuple[str, ...] = ()
 
     @classmethod
     def plain(cls, dim: int) -> Layout:
@@ -57,6 +60,7 @@ class Layout(NamedTuple):
             encoder.cross_names,
             encoder.group,
             encoder.column_fields,
+            tuple(field for field, levels in encoder.levels.items() if not levels),
         )
 
     @property
@@ -128,7 +132,12 @@ class Layout(NamedTuple):
 
         Numbers are 0, booleans are False, and each category has its first level.
         """
-        groups, counts = np.unique(self.group, return_counts=True)
-        categories = groups[counts > 1]
-        first = [int(np.flatnonzero(self.group == g)[0]) for g in categories.tolist()]
-        return np.array(first, dtype=np.int64)
+        _, first = np.unique(self.group, return_index=True)
+        return np.sort(first[self.is_level[first]])
+
+    @property
+    def is_level(self) -> Any:
+        """Mask of the columns that are levels of a category, be it the only one so far."""
+        pairs = zip(self.names or (), self.fields or self.names or (), strict=True)
+        named = np.array([name != field for name, field in pairs], dtype=bool)
+        return named if self.names else np.zeros(self.dim, dtype=bool)

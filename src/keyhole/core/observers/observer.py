@@ -243,6 +243,11 @@ class Observer:
         """Return y as a fresh array of usable numbers, with NaN where that is allowed."""
         if self.missing is not None:
             return checks.with_missing("y", y)
+        if self.layout.unseen:
+            raise InvalidValue(
+                f"{self.layout.unseen[0]} is missing; missing entries are predicted with "
+                "missing='predict'"
+            )
         try:
             return checks.floats("y", y)
         except InvalidValue as reason:
@@ -289,7 +294,7 @@ class Observer:
     @property
     def is_steady(self) -> bool:
         """True if rows are converted in the same way until units are checked again."""
-        if not self.is_ready or self.missing == "drop":
+        if not self.is_ready or self.missing == "drop" or self.layout.unseen:
             return False
         if not self.standardize:
             return True
@@ -319,8 +324,12 @@ class Observer:
         flat = rows.reshape(-1, self.dim)
         design: Floats = self.rows.converted(flat)
         if self.missing == "drop":
-            design[np.isnan(flat).any(axis=-1)] = 0.0
+            design[self.dropped(flat)] = 0.0
         return design.reshape(*rows.shape[:-1], self.n_columns)
+
+    def dropped(self, rows: Floats) -> Any:
+        """Return a mask of the rows, (n, dim), in which an entry is missing."""
+        return np.isnan(rows).any(axis=-1) | bool(self.layout.unseen)
 
     def _scale(self) -> Scale:
         """Return the `Scale` of the units, computed once for each."""
@@ -434,8 +443,9 @@ class Observer:
 
         With a constant: the design of the baseline, in which numbers are 0 and categories have
         their first level; then, for each column, the change from the baseline when it is raised by
-        1 (for a level, when it takes the place of the first); then, for each product, how much more
-        changes if both are. Without a constant the baseline is a design of zeros, and left out.
+        1 (for a level, when it takes the place of the first), without that of its square; then, for
+        each product, how much more changes if both are. Without a constant the baseline is a design
+        of zeros, and left out.
         """
         base = np.zeros(self.dim)
         if self.intercept:
@@ -446,8 +456,11 @@ class Observer:
         p, q = self.layout.crosses.T
         both = self._design_of(np.array(pairs).reshape(-1, self.dim))
         more = both - designs[1 + p] - designs[1 + q] + designs[0]
-        more[p == q] *= 0.5  # raised by 2, a square of a number changes by twice its coefficient
-        steps = np.vstack([designs[:1], designs[1:] - designs[0], more])
+        is_square = p == q
+        more[is_square] *= 0.5  # raised by 2, a square changes by twice its coefficient
+        alone = designs[1:] - designs[0]
+        alone[p[is_square]] -= more[is_square]  # raised from 0 to 1, a square changes by 1 as well
+        steps = np.vstack([designs[:1], alone, more])
         return steps if self.intercept else steps[1:]
 
     def effect_rows(self) -> Ints:
@@ -462,9 +475,8 @@ class Observer:
         """Return a record in which some columns are raised by 1; a level replaces the others."""
         raised = base.copy()
         for j in columns:
-            category = self.layout.group == self.layout.group[j]
-            if category.sum() > 1:
-                raised[category] = 0.0
+            if self.layout.is_level[j]:
+                raised[self.layout.group == self.layout.group[j]] = 0.0
             raised[j] += 1.0
         return raised
 

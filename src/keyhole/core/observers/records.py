@@ -209,8 +209,15 @@ def record_mapping(record: object) -> Mapping[str, Any]:
     )
 
 
-def record_list(records: object) -> Sequence[Any]:
+def record_list(what: str, records: object) -> Sequence[Any]:
     """Return several records, or the rows of a frame, as a sequence of records.
+
+    Parameters
+    ----------
+    what : str
+        Their name in messages.
+    records : list of records, or frame
+        The records.
 
     Raises
     ------
@@ -221,7 +228,7 @@ def record_list(records: object) -> Sequence[Any]:
         return records
     if not is_frame(records):
         raise InvalidValue(
-            f"arms must be a list of records, one per arm, got {type(records).__name__}"
+            f"{what} must be a list of records, one for each, got {type(records).__name__}"
         )
     columns = frame_columns(records)
     values = [column.tolist() for column in columns.values()]
