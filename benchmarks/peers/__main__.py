@@ -25,7 +25,7 @@ import numpy as np
 from rich.console import Console
 
 import keyhole as kh
-from benchmarks.peers import limits, page, simulating, sweep, work
+from benchmarks.peers import limits, page, records, simulating, sweep, work
 from benchmarks.peers.environments import PEERS
 from benchmarks.peers.process import ROOT, ask
 from benchmarks.timing import best
@@ -117,6 +117,8 @@ def measure(quick: bool) -> dict[str, Any]:
                 python, "peers.measure", adapter, module, "regret", str(source)
             )
 
+    found["records"] = measured_records(10.0 * budget)
+
     console.print("end to end")
     world = work.world(*work.REGRET_CELL)
     replications = len(made["y"])
@@ -143,20 +145,37 @@ def measure(quick: bool) -> dict[str, Any]:
     return found
 
 
+def measured_records(seconds: float) -> dict[str, Any]:
+    """Return what `benchmarks.peers.records` measures of Keyhole and of Vowpal Wabbit."""
+    peer = next(peer for peer in PEERS if peer.name == "vowpalwabbit")
+    peer.install()
+    answers = {}
+    for name in records.ADAPTERS:
+        console.print(f"records: {name}")
+        python = peer.python if name.startswith(peer.name) else Path(sys.executable)
+        answers[name] = ask(python, "peers.records", name, str(seconds))
+    return answers
+
+
 def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a short look, and noisy")
     parser.add_argument("--out", type=Path, default=ROOT / "docs")
+    only = "measure the records alone, and keep the rest of the benchmarks.json that is in OUT"
+    parser.add_argument("--records", action="store_true", help=only)
     again = "write the page anew from the benchmarks.json that is in OUT"
     parser.add_argument("--again", action="store_true", help=again)
     before = "what `benchmarks.before --json` wrote, to be shown on the page"
     parser.add_argument("--before", type=Path, metavar="FILE", help=before)
     options = parser.parse_args()
     data = options.out / "benchmarks.json"
-    if options.again and not data.exists():
+    keeps = options.again or options.records
+    if keeps and not data.exists():
         parser.error(f"there is no {data} of an earlier run")
-    found = json.loads(data.read_text()) if options.again else measure(options.quick)
+    found = json.loads(data.read_text()) if keeps else measure(options.quick)
+    if options.records:
+        found["records"] = measured_records(10.0)
     if options.before:
         found["before"] = json.loads(options.before.read_text())
     options.out.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,23 @@ ONLINE, ONLINE_VW, READ = 30, 3, 0.6
 SIMULATION = {10: 1000, 20: 1000, 80: 300, 200: 100}
 
 
+# Rounds from arrays with missing entries, over Vowpal Wabbit's from parsed examples.
+RECORDS_TARGET = 3
+
+
+def record_row(found: dict[str, Any], name: str) -> list[str]:
+    """Return a row of the table of records: rates, and ratios to Vowpal Wabbit's."""
+    rates = {key: answer.get("rate", np.nan) for key, answer in found["records"].items()}
+    peers = ("vowpalwabbit-parsed", "vowpalwabbit")
+    ratios = [f"{rates[name] / rates[peer]:.1f}" if peer in rates else "" for peer in peers]
+    return [
+        name,
+        f"{rates[name]:,.0f}",
+        f"{found['records'][name].get('cold', np.nan):,.0f}",
+        *ratios,
+    ]
+
+
 def write(found: dict[str, Any], out: Path) -> None:
     """benchmarks.md and figures/benchmarks.svg."""
     judged = {name: judge(found, name) for name in found["exact"]}
@@ -42,6 +59,8 @@ def write(found: dict[str, Any], out: Path) -> None:
         online_vw=ONLINE_VW,
         read=READ,
         readings=[reading(found, cell) for cell in ALL_CELLS],
+        records=[record_row(found, name) for name in found.get("records", {})],
+        records_target=RECORDS_TARGET,
         changes=table.rows(found["before"]["measures"]) if "before" in found else [],
         starts=[started(name, answer) for name, answer in found["start"].items()],
         ratios=[ratio(found, exact, cell) for cell in CELLS],
