@@ -1,6 +1,6 @@
 """The pictures of these pages, made by the library itself.
 
-A picture of a tutorial is drawn from the variables that the code of its page leaves, so that it
+A picture of a page is drawn from the variables that the code of its page leaves, so that it
 shows what the page prints. `python docs/figures.py` runs every page with such pictures, writes what
 its blocks print into it, and draws them; with `--studies` it also makes the others, in minutes.
 """
@@ -275,6 +275,38 @@ def online_evaluation(page: Page) -> Figure:
     return figure
 
 
+# -- records with names ----------------------------------------------------------------------------
+
+
+def records_effects(page: Page) -> Figure:
+    """Draw the effects on the reward of B, each per step of a usual size, and the truth."""
+    found, truth = page["learned"], {"age": 0.02, "device=desktop": -1.0}
+    steps = {"age": 10.0, "basket": 10.0}
+    figure, axes = canvas(6.4, 2.4)
+    names = [name for name in found if name != "constant"]
+    for k, name in enumerate(names):
+        step, first = steps.get(name, 1.0), k == 0
+        estimate, error = found[name]
+        axes.errorbar(
+            step * estimate,
+            k,
+            xerr=2 * step * error,
+            fmt="o",
+            color=BLUE,
+            markersize=5,
+            label="estimate ± 2 standard errors" if first else None,
+        )
+        true = step * truth.get(name, 0.0)
+        axes.plot(true, k, "|", color=RED, markersize=16, label="truth" if first else None)
+    axes.axvline(0.0, color=GREY, linewidth=1)
+    labels = [f"{name}, 10 more" if name in steps else name for name in names]
+    axes.set_yticks(range(len(names)), labels)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    dress(axes, "effect on the reward of B", "")
+    axes.legend(frameon=False, fontsize="small", loc="center left")
+    return figure
+
+
 # -- test the theory ------------------------------------------------------------------------------
 
 
@@ -398,6 +430,7 @@ PICTURES: dict[str, tuple[Callable[[Page], Figure], ...]] = {
         online_servers,
         online_evaluation,
     ),
+    "how-to/records.md": (records_effects,),
     "tutorials/theory.md": (
         theory_constants,
         theory_length,

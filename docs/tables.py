@@ -110,33 +110,21 @@ def constants() -> str:
     )
 
 
-# The arguments of bounds, by the paper's letters.
+# Where a bound is taken: its arguments besides `Constants`, whose fields its own docstring has.
 ARGUMENTS = {
-    "t": "round",
-    "n": "pulls of the arm",
     "horizon": "T, the number of rounds",
-    "n_arms": "N, the number of arms",
-    "dim": "d_y, the length of an observation",
-    "length": "L, the longest observation: `length`",
-    "delta": "probability of failure",
-    "v": "dispersion of samples",
-    "r": "R, the sub-Gaussian constant of a reward given y",
-    "c_eta": "the longest eta",
-    "c_y": "the sub-Gaussian constant of the entries of y",
-    "lambda_m": "the smallest eigenvalue of the sensing noise's covariance",
+    "t": "a round",
+    "n": "pulls of the arm",
     "p": "p_i, the probability that the arm is best",
-    "p_min": "the smallest positive p_i",
-    "kappa": "half of the time the best arm leads by this, normalised",
-    "margin": "C, the margin constant",
-    "largest": "a bound on the length of every observation, where there is one",
+    "largest": "a length that no observation exceeds",
 }
 
 
 def arguments() -> str:
-    """Return every argument of a bound with its meaning."""
+    """Return every argument of a bound besides its constants, with its meaning."""
     taken: dict[str, list[str]] = {name: [] for name in ARGUMENTS}
-    for name in kh.theory.bounds.__all__:
-        for argument in inspect.signature(getattr(kh.theory.bounds, name)).parameters:
+    for name, one in kh.theory.STATEMENTS.items():
+        for argument in one.takes:
             taken[argument].append(name)
     return table(
         ("argument", "meaning", "taken by"),

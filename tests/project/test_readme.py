@@ -43,7 +43,8 @@ def blocks(page: Path) -> list[Block]:
 
 
 def relative(page: Path) -> str:
-    return str(page.relative_to(ROOT / "docs" if "docs" in page.parts else ROOT))
+    docs = ROOT / "docs"
+    return str(page.relative_to(docs if page.is_relative_to(docs) else ROOT))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)

@@ -69,7 +69,7 @@ def load(
     if str(name) not in CATALOGUE:
         if Path(name).suffix.lower() == ".csv" or "://" in str(name):
             return read_csv(name, label=label)
-        raise checks.unknown("data set", str(name), [*CATALOGUE, "or the path of a CSV file"])
+        raise checks.unknown("data set", str(name), [*CATALOGUE, "the path of a CSV file"])
     source = CATALOGUE[str(name)]
     if label is not None:
         raise InvalidValue(

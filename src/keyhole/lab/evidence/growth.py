@@ -196,5 +196,7 @@ def _late(curves: xr.DataArray, stretches: int) -> tuple[Floats, Floats]:
     chosen = curves.sel(time=ends, method="nearest").transpose("replication", "time")
     time = chosen.time.values.astype(float)
     if len(np.unique(time)) < len(time):
-        raise InvalidValue(f"{len(curves.time)} checkpoints are too few to tell how curves grow")
+        raise InvalidValue(
+            f"{len(curves.time)} checkpoints are too few to fit the growth of curves"
+        )
     return chosen.values, time
