@@ -58,6 +58,27 @@ def test_compiled_and_other_choices_are_the_same(options: dict[str, Any], n_rows
     assert min(quick.counts.values()) >= (0 if options["missing"] == "drop" else 100)
 
 
+def test_lists_of_columns_are_taken_from_the_first_round_on() -> None:
+    bandit = made(recipe(["mobile"], missing="predict"))
+    for t in range(200):
+        bandit.learn(bandit.choose([40.0 + t % 7, float(t % 3), 1.0, float(t % 2)]), float(t % 5))
+    assert bandit._everyday is not None
+    with pytest.raises(kh.InvalidValue, match="a record must be a dict"):
+        bandit.choose([1, 2, 3, 4])
+
+
+def test_what_was_predicted_is_the_same_of_one_and_of_many() -> None:
+    """An entry that was never seen is missing still, and was not predicted."""
+    bandit = made(recipe(["mobile"], missing="predict", standardize=False, intercept=False))
+    bandit.observe(np.array([[1.0, np.nan, 1.0, 1.0], [2.0, np.nan, 0.0, 1.0]]))
+    row = np.array([1.0, np.nan, np.nan, 1.0])
+    compiled, listed = bandit.choose(row), bandit.choose(row, among=["A", "B"])
+    for decision in (compiled, listed, bandit.choose_many(row[None])[0]):
+        assert decision.predicted == (2,)
+        assert decision.has_missing
+        assert np.isnan(decision.raw).tolist() == [False, True, True, False]
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=ids)
 def test_records_and_their_columns_are_the_same(options: dict[str, Any]) -> None:
     """A record through the encoder, and the array that the encoder makes of it."""

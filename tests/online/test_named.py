@@ -323,6 +323,12 @@ def test_bad_records_of_arms_change_nothing() -> None:
     assert bandit.to_bytes() == before
 
 
+@pytest.mark.parametrize("levels", [5, b"ab", "ab", [1], ["ab"], [("a",)], [("a", 1)]], ids=str)
+def test_levels_that_are_no_pairs(levels: Any) -> None:
+    with pytest.raises(kh.InvalidValue, match="levels must be pairs"):
+        kh.Decision(arm="A", observation=[1.0], levels=levels)
+
+
 def test_records_that_change_afterwards() -> None:
     bandit, record = made(recipe(**PLAIN)), {"age": 1.0, "device": "tv"}
     decision = bandit.choose(record)
