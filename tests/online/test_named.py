@@ -383,7 +383,6 @@ def test_ctrl_c_at_every_line_of_a_choice_with_a_new_level(options: dict[str, An
     assert line > 50
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_forked_children_grow_apart() -> None:
     bandit = made(recipe(**PLAIN))
     bandit.choose({"device": "tv"})
