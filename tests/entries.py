@@ -331,9 +331,139 @@ def laboratory() -> Entries:
     }
 
 
+TOLD: list[dict[str, Any]] = [
+    {"age": 1.0 * k, "member": k % 2 == 0, "device": ("mobile", "tv")[k % 2]} for k in range(40)
+]
+
+
+def named(**options: Any) -> kh.Bandit:
+    """A bandit that has learned from records, one of whose categories grows."""
+    features = kh.Features(
+        numbers=["age"], booleans=["member"], categories={"device": "grow"}, **options
+    )
+    made = kh.Bandit(kh.Learner(kh.ThompsonSampling(), features), arms=["A", "B"], seed=1)
+    for record in TOLD:
+        made.learn(made.choose(record), 1.0)
+    return made
+
+
+def of_arms() -> kh.Bandit:
+    """A bandit whose arms have records."""
+    features = kh.Features(
+        numbers=["age"],
+        arms=kh.Features(numbers=["price"], categories={"brand": "grow"}),
+        standardize=False,
+    )
+    arms = {"A": {"price": 1.0, "brand": "x"}, "B": {"price": 2.0, "brand": "y"}}
+    return kh.Bandit(kh.Learner(kh.ThompsonSampling(), features), arms=arms, seed=1)
+
+
+class Doubled:
+    """A fitted transformer."""
+
+    n_features_in_ = 2
+
+    def transform(self, rows: Any) -> Any:
+        """Return the rows twice."""
+        return np.hstack([rows, rows])
+
+
+def records() -> Entries:
+    """`Features`, `Transformed`, and bandits that choose by records."""
+    new = {"age": 3.0, "device": "watch"}
+    other = {"C": {"price": 3.0, "brand": "z"}}
+
+    def record(**given: Any) -> Call:
+        made = named(missing="zero", standardize=False)
+        return Call(lambda **each: made.choose({**new, **each}), given, made)
+
+    def method(make: Callable[[], kh.Bandit], name: str, **given: Any) -> Callable[[], Call]:
+        def call() -> Call:
+            made = make()
+            arguments = {k: v(made) if callable(v) else v for k, v in given.items()}
+            return Call(getattr(made, name), arguments, made)
+
+        return call
+
+    def transformed() -> kh.Bandit:
+        learner = kh.Learner(kh.ThompsonSampling(), kh.Transformed(Doubled()))
+        return kh.Bandit(learner, arms=["A", "B"], seed=1)
+
+    return {
+        "Features": lambda: Call(
+            kh.Features,
+            {
+                "numbers": ["age"],
+                "booleans": ["member"],
+                "categories": {"device": ["mobile", "tv"]},
+                "cross": [("age", "device")],
+                "arms": kh.Features(numbers=["price"]),
+                "intercept": True,
+                "standardize": True,
+                "missing": "predict",
+                "clip": 5.0,
+            },
+        ),
+        "Features.from_dict": lambda: Call(
+            lambda **values: kh.Features.from_dict(values),
+            kh.Features(numbers=["age"], categories={"device": "grow"}).to_dict(),
+        ),
+        "Features.from_frame": lambda: Call(kh.Features.from_frame, {"frame": TOLD}),
+        "Transformed": lambda: Call(
+            kh.Transformed,
+            {
+                "transformer": Doubled(),
+                "intercept": True,
+                "standardize": True,
+                "missing": "predict",
+                "clip": 5.0,
+            },
+        ),
+        "Learner, with features": lambda: Call(
+            kh.Learner, {"policy": kh.Greedy(), "features": kh.Features(numbers=["age"])}
+        ),
+        "Bandit, with records of arms": lambda: Call(
+            kh.Bandit, {"learner": of_arms().learner, "arms": other, "dim": None, "seed": 1}
+        ),
+        "a record's values": lambda: record(age=1.0, member=True, device="watch"),
+        "choose by a record": method(named, "choose", y=new, among=["A"]),
+        "choose_many by records": method(named, "choose_many", y=[new, new], among=["A"]),
+        "observe records": method(named, "observe", y=[new, new]),
+        "choice_probabilities by a record": method(
+            named, "choice_probabilities", y=new, among=["A", "B"]
+        ),
+        "Bandit.explain": method(
+            named, "explain", decision=lambda made: made.choose(new), y=new, among=["A", "B"]
+        ),
+        "learn by levels": lambda: _learned_by_levels(),
+        "choose by records of arms": method(of_arms, "choose", y={"age": 1.0}, among=["A", "B"]),
+        "choose_many by records of arms": method(
+            of_arms, "choose_many", y=[{"age": 1.0}], among=["A"]
+        ),
+        "add_arms with records": method(of_arms, "add_arms", arms=other),
+        "choose by a transformer": method(transformed, "choose", y=[1.0, 2.0], among=["A"]),
+        "choose_many by a transformer": method(transformed, "choose_many", y=[[1.0, 2.0]]),
+        "load, with features": lambda: Call(
+            kh.Bandit.load,
+            {"source": transformed().to_bytes(), "features": kh.Transformed(Doubled())},
+        ),
+    }
+
+
+def _learned_by_levels() -> Call:
+    made = named()
+    decision = kh.Decision.from_dict(made.choose({"age": 3.0, "device": "watch"}).to_dict())
+
+    def learn(**fields: Any) -> None:
+        made.learn(kh.Decision.from_dict({**decision.to_dict(), **fields}), 1.0)
+
+    given = {"observation": decision.to_dict()["observation"], "levels": decision._grown}
+    return Call(learn, given, made)
+
+
 def everything() -> Entries:
     """All of them."""
-    groups = (policies, worlds, simulation, bandits, posteriors, theories, laboratory)
+    groups = (policies, worlds, simulation, bandits, records, posteriors, theories, laboratory)
     return {name: make for group in groups for name, make in group().items()}
 
 

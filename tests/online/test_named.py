@@ -323,6 +323,12 @@ def test_bad_records_of_arms_change_nothing() -> None:
     assert bandit.to_bytes() == before
 
 
+@pytest.mark.parametrize("levels", [5, b"ab", "ab", [1], ["ab"], [("a",)], [("a", 1)]], ids=str)
+def test_levels_that_are_no_pairs(levels: Any) -> None:
+    with pytest.raises(kh.InvalidValue, match="levels must be pairs"):
+        kh.Decision(arm="A", observation=[1.0], levels=levels)
+
+
 def test_records_that_change_afterwards() -> None:
     bandit, record = made(recipe(**PLAIN)), {"age": 1.0, "device": "tv"}
     decision = bandit.choose(record)
@@ -377,7 +383,6 @@ def test_ctrl_c_at_every_line_of_a_choice_with_a_new_level(options: dict[str, An
     assert line > 50
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_forked_children_grow_apart() -> None:
     bandit = made(recipe(**PLAIN))
     bandit.choose({"device": "tv"})

@@ -310,12 +310,12 @@ class Decision(Choice):
 
 
 def _levels(given: Any) -> tuple[tuple[str, str], ...]:
-    pairs = tuple(tuple(pair) for pair in given) if checks.is_listing(given) else None
-    if pairs is None or not all(
-        len(pair) == 2 and all(isinstance(text, str) for text in pair) for pair in pairs
-    ):
-        raise InvalidValue(f"levels must be pairs of a field and a level, got {shown(given)}")
-    return pairs
+    pairs = list(given) if checks.is_listing(given) else [given]
+    for pair in pairs:
+        is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+        if not is_pair or not all(isinstance(text, str) for text in pair):
+            raise InvalidValue(f"levels must be pairs of a field and a level, got {shown(given)}")
+    return tuple((field, level) for field, level in pairs)
 
 
 def _places(predicted: ArrayLike, size: int) -> tuple[int, ...]:

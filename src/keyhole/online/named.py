@@ -63,10 +63,13 @@ class Named(Rounds):
         return rows, names
 
     def _is_columns(self, y: object) -> bool:
-        """Whether an observation is an array of columns, which need no encoding."""
+        """Whether an observation is an array or list of columns, which need no encoding."""
         encoder = self._learned.encoder
-        takes_rows = encoder is not None and encoder.takes_rows
-        return isinstance(y, np.ndarray) and y.dtype.names is None and not takes_rows
+        if encoder is not None and encoder.takes_rows:
+            return False
+        if type(y) is list:  # as compiled code takes them
+            return bool(y) and all(type(number) is float for number in y)
+        return isinstance(y, np.ndarray) and y.dtype.names is None
 
     def _arm_records(self, among: Among) -> tuple[Among, Sequence[Any] | None]:
         """Return the names of the arms that are available, and a record of each, if needed."""
@@ -198,8 +201,7 @@ class Named(Rounds):
 
 
 def _has_rows(y: Any) -> bool:
-    """Whether an observation has a row for each arm; a ragged one has no shape at all."""
-    try:
-        return np.ndim(y) == 2
-    except ValueError:
-        return False
+    """Whether an observation has a row for each arm: an array, a frame, or a list of rows."""
+    if isinstance(y, list | tuple):
+        return bool(y) and isinstance(y[0], list | tuple | np.ndarray)
+    return len(getattr(y, "shape", ())) == 2
