@@ -323,7 +323,7 @@ class LearnerState:
             rows = self._of_arms(design, arms)
             self.posterior.learn_rows(parameters, rows, given - self.observer.offset)
             self.observer.see_rewards(rewards)
-            self.note(arms, raw, design, given.tolist())
+            self.keep_provisional(arms, raw, design, given.tolist())
         else:
             before = len(self.waiting)
             keys = [f"{key}.{k}" for k in range(len(arms))]
@@ -334,7 +334,7 @@ class LearnerState:
             if before < PATIENCE <= len(self.waiting):
                 self._warn()
 
-    def note(
+    def keep_provisional(
         self, arms: Sequence[Arm], raw: Floats, design: Floats, rewards: Sequence[float]
     ) -> None:
         """Remember which of these rewards were learned by predictions that will get better."""
@@ -374,7 +374,7 @@ class LearnerState:
         raw = np.array([one.observation for one in waiting])
         observer.note_clipped(raw, None)
         self.waiting, self.posterior, self.observer = [], posterior, observer
-        self.note([one.arm for one in waiting], raw, design, given.tolist())
+        self.keep_provisional([one.arm for one in waiting], raw, design, given.tolist())
 
     def _teach(
         self, posterior: Posterior, observer: Observer, rewards: Sequence[Waiting]

@@ -220,7 +220,7 @@ class FeaturedRun(Run):
         rows = places if raw.shape[1] > 1 else np.zeros_like(places)
         given = block.rewards[now][each, places]
         state.observer.see_rewards(given)
-        state.note(places.tolist(), raw[each, rows], design[each, rows], given.tolist())
+        state.keep_provisional(places.tolist(), raw[each, rows], design[each, rows], given.tolist())
 
     def _chooser_of(self, rule: Rule) -> kernels.Chooser:
         """Return the chooser of a rule; that of the learner's own rule is kept."""
