@@ -452,3 +452,16 @@ def test_damaged_files_are_refused(change: dict[str, Any]) -> None:
     np.savez(bad, **{**kept, "header": np.array(json.dumps(header))})
     with pytest.raises(kh.FileError):
         kh.Bandit.load(bad.getvalue())
+
+
+def test_records_of_arms_are_not_ignored_beside_numbers() -> None:
+    """An array has the columns of arms already; a bandit without features has none."""
+    arms = kh.Features(numbers=["price"])
+    learner = kh.Learner(kh.Greedy(), kh.Features(numbers=["age"], arms=arms))
+    named = kh.Bandit(learner, arms={"A": {"price": 1.0}, "B": {"price": 2.0}}, seed=1)
+    plain = kh.Bandit(kh.Greedy(), arms=["A", "B"], dim=2, seed=1)
+    for bandit in (named, plain):
+        before = bandit.to_bytes()
+        with pytest.raises(kh.InvalidValue, match="y is numbers"):
+            bandit.choose(np.ones(2), among={"A": {"price": 3.0}})
+        assert bandit.to_bytes() == before

@@ -39,7 +39,7 @@ class Named(Rounds):
         """Return rows of numbers, the names of the arms, and the encoder that knows all levels."""
         encoder = self._learned.encoder
         if encoder is None or self._is_columns(y):
-            return y, tuple(among) if isinstance(among, Mapping) else among, None
+            return y, _names_alone(among), None
         names, records = self._arm_records(among)
         if records is not None:
             rows, wider = encoder.encode(y, records)
@@ -53,7 +53,7 @@ class Named(Rounds):
         """Return many records, or a frame, as rows of numbers; learn new levels."""
         encoder = self._learned.encoder
         if encoder is None or self._is_columns(y):
-            return y, tuple(among) if isinstance(among, Mapping) else among
+            return y, _names_alone(among)
         names, records = self._arm_records(among)
         if records is None:
             rows, wider = encoder.encode_frame(y)
@@ -205,3 +205,13 @@ def _has_rows(y: Any) -> bool:
     if isinstance(y, list | tuple):
         return bool(y) and isinstance(y[0], list | tuple | np.ndarray)
     return len(getattr(y, "shape", ())) == 2
+
+
+def _names_alone(among: Among) -> Among:
+    """Return the names of arms, if they come without records, which would be ignored."""
+    if isinstance(among, Mapping):
+        raise InvalidValue(
+            "among has records of arms, and y is numbers: give records to a bandit with "
+            "Features(..., arms=...), or the names of arms alone, among=[...]"
+        )
+    return among
