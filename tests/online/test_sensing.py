@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -368,3 +369,26 @@ def test_joint_draws_behind_a_bandit_are_those_of_the_learner() -> None:
     assert with_sensor.choose(y).probability is None
     with pytest.raises(kh.InvalidValue, match="choice_probabilities needs draw='per-arm'"):
         with_sensor.choice_probabilities(y)
+
+
+def test_ctrl_c_waits_until_a_reward_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pressed in the middle: the reward is learned, remembered and counted, or nothing of it."""
+    one = bandit()
+    live(one, 20)
+    decision = one.choose(np.ones(4), sensor="known")
+    before = int(one._state.n.sum())
+    original = kh.SensorLearner.learn
+
+    def pressed(*given: Any, **more: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        original(*given, **more)
+        signal.raise_signal(signal.SIGINT)  # and once more, which counts as one
+
+    monkeypatch.setattr(kh.SensorLearner, "learn", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        one.learn(decision, 1.0)
+    monkeypatch.undo()
+    assert int(one._state.n.sum()) == before + 1
+    with pytest.raises(kh.AlreadyLearned):
+        one.learn(decision, 1.0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

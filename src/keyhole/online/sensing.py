@@ -29,6 +29,7 @@ from keyhole.errors import InvalidValue, shown
 from keyhole.files import Target
 from keyhole.online import arguments, sensor_storage, sharing, storage
 from keyhole.online.decision import Decision
+from keyhole.online.holding import held_interrupts
 from keyhole.online.lineage import Lineage
 from keyhole.online.once import Once
 from keyhole.online.own import OwnBandit
@@ -249,16 +250,17 @@ class SensorBandit(OwnBandit):
             place = self._state.arms.names.index(decision.arm)
             if not again:
                 self._once.check(decision)
-            self._own.learn(
-                self._state,
-                place,
-                decision.raw,
-                number,
-                sensor=decision.sensor,
-                context=context,
-            )
-            self._once.add(decision)
-            self._lineage.additions += 1
+            with held_interrupts():  # sums, posterior and ids change together
+                self._own.learn(
+                    self._state,
+                    place,
+                    decision.raw,
+                    number,
+                    sensor=decision.sensor,
+                    context=context,
+                )
+                self._once.add(decision)
+                self._lineage.additions += 1
 
     def merge(self, other: Any, *, base: Any = None) -> None:  # type: ignore[override]
         """Add what another bandit has learned apart from this one.
@@ -289,8 +291,9 @@ class SensorBandit(OwnBandit):
             self._lineage.check_merge(other._lineage, None if base is None else base._lineage)
             state = self._state.merged(other._state, None if base is None else base._state)
             pasts, once = self._lineage.merged(other._lineage), self._once.merged(other._once)
-            self._state, self._once = state, once
-            self._lineage.pasts = pasts
+            with held_interrupts():
+                self._state, self._once = state, once
+                self._lineage.pasts = pasts
 
     # -- files ------------------------------------------------------------------------------------
 
