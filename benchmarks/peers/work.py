@@ -26,7 +26,7 @@ def world(n_arms: int, dim: int) -> kh.LinearWorld:
     # x given y has half the variance: |mu|^2 / 2 + reward noise = 1, half of it each.
     coefficients /= np.linalg.norm(coefficients, axis=1, keepdims=True)
     # Earlier versions, which are measured too, call them parameters.
-    known = inspect.signature(kh.LinearWorld).parameters
+    known = inspect.signature(kh.LinearWorld.__init__).parameters
     name = "coefficients" if "coefficients" in known else "parameters"
     return kh.LinearWorld(
         sensing=np.eye(dim),

@@ -11,7 +11,7 @@ import pytest
 
 import keyhole as kh
 from keyhole.lab.simulation import sources, store
-from keyhole.lab.studies import STUDIES, Job, Settings, outdated, run, running
+from keyhole.lab.studies import STUDIES, Job, Settings, outdated, run, running, study
 
 TINY = Settings(quick=True, horizon=100, replications=2)
 SIMULATES = """
@@ -120,7 +120,7 @@ def test_a_study_of_other_sources_is_simulated_again_and_says_why(
         calls.append(1)
         return simulate(*args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(running, "simulate", counted)
+    monkeypatch.setattr(study, "simulate", counted)
     assert outdated(job, tmp_path) is None
     first = run(job, tmp_path)
     assert first["versions"]["sources"] == sources.SOURCES

@@ -353,7 +353,7 @@ def test_joint_draws_behind_a_bandit_are_those_of_the_learner() -> None:
         assert decision.probability is chosen.probability is None
         one.learn(decision, 1.0)
         recipe.learn(state, chosen.arm, y[chosen.arm], 1.0)
-    with pytest.raises(kh.InvalidValue, match="choice_probabilities needs draw='per-arm'"):
+    with pytest.raises(kh.InvalidValue, match="need draw='per-arm'"):
         one.choice_probabilities(y)
     with pytest.raises(kh.InvalidValue, match="choose_many needs draw='per-arm'"):
         one.choose_many(y[None])
@@ -367,7 +367,7 @@ def test_joint_draws_behind_a_bandit_are_those_of_the_learner() -> None:
         kh.SensorLearner(policy, kh.Sensor(sensing=np.eye(3))), arms=4, dim=3, seed=1
     )
     assert with_sensor.choose(y).probability is None
-    with pytest.raises(kh.InvalidValue, match="choice_probabilities needs draw='per-arm'"):
+    with pytest.raises(kh.InvalidValue, match="need draw='per-arm'"):
         with_sensor.choice_probabilities(y)
 
 

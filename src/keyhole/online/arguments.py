@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
-from keyhole.core import MOST_ARMS, Arm, Floats, Rule
+from keyhole.core import MOST_ARMS, Arm, Arms, Floats, Rule
 from keyhole.errors import InvalidValue, shown
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
@@ -45,6 +45,12 @@ def check_rows(y: ArrayLike, shape: tuple[int, ...], n_arms: int, dim: int) -> N
             f"y must have shape ({dim},), or ({n_arms}, {dim}) with a row for each of the "
             f"{n_arms} arms, got {np.shape(y)}"
         )
+
+
+def check_arms(arms: Arms) -> None:
+    """Raise if there is no arm to choose."""
+    if not arms.names:
+        raise InvalidValue("this bandit has no arms of its own: give among={name: record, ...}")
 
 
 def check_decision(decision: object) -> None:
@@ -138,6 +144,6 @@ def check_not_joint(rule: Rule) -> None:
     """Raise if arms are scored by one sample, whose probabilities are not known."""
     if rule.joint:
         raise InvalidValue(
-            "choice_probabilities needs draw='per-arm': with draw='joint' scores depend on each "
-            "other, and only the probability of a decision between two arms is known"
+            "probabilities of all arms need draw='per-arm': with draw='joint' scores depend on "
+            "each other, and only the probability of a decision between two arms is known"
         )

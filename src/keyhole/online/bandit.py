@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -280,6 +281,7 @@ class Bandit(Named):
         >>> bandit.explain(bandit.choose({"age": 50, "member": True})).arm
         'A'
         """
+        arguments.check_not_joint(self._rule)
         arguments.check_decision(decision)
         with self._at_work():
             if y is None and not decision._is_for_all:
@@ -345,6 +347,8 @@ class Bandit(Named):
             reward = arguments.reward_number(reward)
         checks.flag("again", again)
         with self._lock:
+            # What is learned may be replaced now, and compiled code would go on with the old.
+            self._everyday = None
             self._finish()
             self._learn(decision, reward, again)
         if self._learned.observer.messages:
@@ -389,7 +393,7 @@ class Bandit(Named):
             if rows.shape[-1:] != (self.dim,):
                 raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")
             self._columns = columns
-            self._see(rows.reshape(-1, self.dim))
+            self._see(rows.reshape(math.prod(rows.shape[:-1]), self.dim))
 
     def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:
         """Add what another bandit has learned apart from this one; arms are matched by name.

@@ -72,7 +72,9 @@ def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None)
     encoder : Encoder or None
         How records become observations.
     """
-    dim = checks.integer("dim", header["dim"], max_value=10**7)
+    # Features whose categories all grow have no column before their first record.
+    least = 1 if encoder is None else 0
+    dim = checks.integer("dim", header["dim"], min_value=least, max_value=10**7)
     if arrays["matrices"].size < dim**2:  # before anything of that size is allocated
         raise FileError(f"the saved matrices are smaller than dim={dim} says")
     if encoder is not None and encoder.dim != dim:
@@ -87,8 +89,8 @@ def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None)
         raise FileError("the saved bandit has learned rewards from a zero that is not there")
     found.moments = Moments(**_like_those_of(found.moments, "seen", arrays))
     found.snapshot = Moments(**_like_those_of(found.snapshot, "snapshot", arrays))
-    if (found.moments.pairs < 0).any() or (found.snapshot.pairs < 0).any():
-        raise FileError("the saved counts of observations must not be negative")
+    for moments in (found.moments, found.snapshot):
+        _check_moments(moments)
     found.sample = _sample(found.sample, "sample", arrays)
     found.reward_sample = _sample(found.reward_sample, "reward_sample", arrays)
     found.reward_unit = _units(found.reward_unit, "reward_unit", arrays)
@@ -97,6 +99,16 @@ def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None)
     elif found.standardize and learned:
         raise FileError("the saved bandit has learned in units that are not there")
     return found
+
+
+def _check_moments(moments: Moments) -> None:
+    """Check that sums over pairs are those of some rows: by Cauchy and Schwarz."""
+    if (moments.pairs < 0).any():
+        raise FileError("the saved counts of observations must not be negative")
+    size = np.sqrt(np.maximum(moments.product.diagonal(), 0.0))
+    limit = np.outer(size, size) * (1.0 + ROUNDING) + 1e-300
+    if (moments.product.diagonal() < 0).any() or (np.abs(moments.product) > limit).any():
+        raise FileError("the saved products of observations do not fit together")
 
 
 def _sample(known: Sample, prefix: str, arrays: Arrays) -> Sample:

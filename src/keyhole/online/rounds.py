@@ -7,6 +7,7 @@ constant is prepared here first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import partial
 
@@ -48,6 +49,7 @@ class Rounds(WholeCalls):
             self._everyday = None
         plain = learned.is_plain
         arms = learned.arms if among is None else self._among(among)
+        arguments.check_arms(arms)
         columns = self._columns if type(y) is np.ndarray else self._checked_columns(y)
         rows = filled = design = self._observed(learned, y, arms.parameter_of.size)
         rule, offset = self._rule, 0.0
@@ -104,7 +106,8 @@ class Rounds(WholeCalls):
     def _begun(self) -> kernels.Online | None:
         """Return what is all that a decision takes, if features are plain or their units fixed."""
         self._finish()
-        if self._learned.is_everyday and not self._rule.joint:
+        learned = self._learned
+        if learned.arms.names and learned.is_everyday and not self._rule.joint:
             self._everyday = self._online(self._learned.arms, self._rule)
         return self._everyday
 
@@ -145,6 +148,7 @@ class Rounds(WholeCalls):
         if self._rule.joint:
             raise InvalidValue("choose_many needs draw='per-arm': choose jointly one by one")
         arms = self._learned.arms if among is None else self._learned.arms.among(among)
+        arguments.check_arms(arms)
         parameter_of, observer = arms.parameter_of, self._observer
         columns, rounds = self._checked_columns(y), observer.numbers(y)
         n, n_arms, dim = len(rounds) if rounds.ndim else 0, parameter_of.size, observer.dim
@@ -175,7 +179,7 @@ class Rounds(WholeCalls):
             self._learned.grown,
         )
         self._columns = columns
-        self._see(rounds.reshape(-1, dim))
+        self._see(rounds.reshape(math.prod(rounds.shape[:-1]), dim))
         return Decisions(batch)
 
     def _choose_rounds(
@@ -198,6 +202,7 @@ class Rounds(WholeCalls):
     ) -> tuple[tuple[Arm, ...], Floats, Floats, float]:
         """Return the arms, location and scale of their scores, (1, n_arms), and epsilon."""
         arms = learned.arms if among is None else learned.arms.among(among)
+        arguments.check_arms(arms)
         self._checked_columns(y)
         rows = self._observed(learned, y, arms.parameter_of.size)
         _, design = learned.prepared(rows)

@@ -63,6 +63,8 @@ class Chooser:
 
     def __init__(self, core: Core, rule: Rule, parameter_of: Ints, keeps: bool) -> None:
         core.check(parameter_of)
+        if parameter_of.size == 0:
+            raise ValueError("a Chooser needs at least one arm")
         if rule.joint:
             raise ValueError("a Chooser draws for each arm: a joint sample needs choose_jointly")
         self.core, self.explorer = core, Explorer(core, rule)

@@ -23,6 +23,8 @@ INFINITY = cython.declare(cython.double, float("inf"))
 NAN = cython.declare(cython.double, float("nan"))
 # An eigenvalue of correlations of this size is rounding.
 ROUNDING = cython.declare(cython.double, 2.0**-40)
+# No eigenvalue of correlations is this far below 0: some are not finite.
+BEYOND = cython.declare(cython.double, 2.0**40)
 # Rows that are added to the sums in one pass.
 TOGETHER = cython.declare(cython.int, 4)
 # Patterns whose weights are kept, at most, and the numbers that these weights may take.
@@ -285,7 +287,8 @@ class Weights:
         ridge: cython.double = 1.0 / most + (1.0 - fewest / most) * sqrt(n / fewest)
         if not self.factorize(0.0):
             ridge += 2.0 * self.lack()
-        self.factorize(ridge)
+        if not self.factorize(ridge):
+            self.n_seen = 0  # not even numbers: predictions are means
 
     @cython.cfunc
     @cython.nogil
@@ -298,7 +301,7 @@ class Weights:
         the eigenvalues.
         """
         shift: cython.double = ROUNDING
-        while not self.factorize(shift):
+        while shift < BEYOND and not self.factorize(shift):
             shift *= 16.0
         while shift > ROUNDING and self.factorize(0.5 * shift):
             shift *= 0.5

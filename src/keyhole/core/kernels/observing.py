@@ -172,7 +172,7 @@ class RowObserver:
         n_rounds: cython.Py_ssize_t = rounds.shape[0]
         n: cython.Py_ssize_t = rounds.shape[1]
         out = np.empty((rounds.shape[0] * rounds.shape[1], self.n_columns))
-        flat = np.array(rounds, order="C").reshape(-1, self.dim)
+        flat = np.array(rounds, order="C").reshape(n_rounds * n, self.dim)
         rows: cython.double[:, ::1] = flat
         given: cython.double[:, ::1] = flat.copy() if self.fill != KEEP else flat
         result: cython.double[:, ::1] = out

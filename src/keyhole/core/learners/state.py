@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,6 +30,8 @@ from keyhole.errors import InvalidValue
 PICK = Rule(epsilon=1.0)
 # No warning below this many waiting rewards.
 PATIENCE = 100
+# In place of the names of arms, where none is known beforehand.
+SHARED = "shared"
 # No limit: more rounds than one call plays.
 MANY = 2**40
 
@@ -111,6 +114,8 @@ class LearnerState:
         return float(self.posterior.count.sum()) + len(self.waiting) + self.n_dropped
 
     def _by_arm(self, numbers: list[int]) -> dict[Arm, int]:
+        if not self.arms.names:
+            return {SHARED: numbers[0]}
         parameter_of = self.arms.parameter_of.tolist()
         return {arm: numbers[i] for arm, i in zip(self.arms.names, parameter_of, strict=True)}
 
@@ -121,19 +126,19 @@ class LearnerState:
         steps = steps[kept]
         names = self.observer.layout.design_names(intercept=self.observer.intercept)
         names = tuple(names[k] for k in kept.tolist())
+        arms = self.arms.names or (SHARED,)
         n, m = len(self.arms.names), len(steps)
         if self.arms.is_hybrid:
             rows = placed(np.tile(steps, (n, 1)), np.repeat(np.arange(n), m), n)
             estimate, error = (part.reshape(n, m) for part in self.posterior.least_squares(rows))
         else:
-            parameter_of = self.arms.parameter_of
+            parameter_of = self.arms.parameter_of if n else np.zeros(1, dtype=np.int64)
             estimate, error = (part[parameter_of] for part in self.posterior.least_squares(steps))
         error[:, ~(steps.any(axis=1) & self.observer.is_ready)] = np.inf
         if self.observer.intercept:
             estimate[:, 0] += self.observer.offset
         return {
-            arm: Effects(estimate[k].copy(), error[k].copy(), names)
-            for k, arm in enumerate(self.arms.names)
+            arm: Effects(estimate[k].copy(), error[k].copy(), names) for k, arm in enumerate(arms)
         }
 
     def means(self) -> Floats:
@@ -216,7 +221,8 @@ class LearnerState:
         sees zeros.
         """
         observer = self.observer
-        filled = observer.filled(rows.reshape(-1, observer.dim)).reshape(rows.shape)
+        flat = rows.reshape(math.prod(rows.shape[:-1]), observer.dim)
+        filled = observer.filled(flat).reshape(rows.shape)
         if observer.is_ready:
             return filled, observer.design(filled)
         return filled, np.zeros((*rows.shape[:-1], observer.n_columns))
@@ -313,6 +319,8 @@ class LearnerState:
         """
         if self.observer.missing == "drop" and self.observer.dropped(raw).any():
             used = ~self.observer.dropped(raw)
+            for arm in arms:
+                self.arms.parameter(arm)  # which raises if there is no such arm
             self.n_dropped += int((~used).sum())
             arms = [arms[k] for k in np.flatnonzero(used).tolist()]
             y, raw, rewards = y[used], raw[used], rewards[used]
@@ -441,13 +449,14 @@ class LearnerState:
         gone = self.arms.among(names)
         left = [arm for arm in self.arms.names if arm not in gone]
         fewer = self.arms.named(left)
-        self.arm_records = {name: one for name, one in self.arm_records.items() if name in left}
+        records = {name: one for name, one in self.arm_records.items() if name in left}
         waiting, provisional = _of(fewer, self.waiting), _of(fewer, self.provisional)
-        self.posterior, self.arms, self.waiting, self.provisional = (
+        self.posterior, self.arms, self.waiting, self.provisional, self.arm_records = (
             self._aligned(fewer),
             fewer,
             waiting,
             provisional,
+            records,
         )
 
     # -- merging ----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from operator import is_
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -321,7 +322,7 @@ class Observer:
         An entry that is still missing was never seen, and becomes 0. A dropped row becomes 0 in
         every column.
         """
-        flat = rows.reshape(-1, self.dim)
+        flat = rows.reshape(math.prod(rows.shape[:-1]), self.dim)
         design: Floats = self.rows.converted(flat)
         if self.missing == "drop":
             design[self.dropped(flat)] = 0.0
@@ -454,7 +455,7 @@ class Observer:
         designs = self._design_of(np.array(records))
         pairs = [self._raised(base, pair) for pair in self.layout.crosses.tolist()]
         p, q = self.layout.crosses.T
-        both = self._design_of(np.array(pairs).reshape(-1, self.dim))
+        both = self._design_of(np.array(pairs).reshape(len(pairs), self.dim))
         more = both - designs[1 + p] - designs[1 + q] + designs[0]
         is_square = p == q
         more[is_square] *= 0.5  # raised by 2, a square changes by twice its coefficient
