@@ -6,7 +6,8 @@ import pytest
 import xarray as xr
 
 import keyhole as kh
-from keyhole.lab.studies import STUDIES, Outcome, Settings, doses, simulated
+from keyhole.lab.studies import STUDIES, Outcome, Settings, dose_records, simulated
+from keyhole.lab.studies.population import population
 from keyhole.lab.studies.running import tabled
 from keyhole.lab.studies.warfarin import (
     ALWAYS,
@@ -21,59 +22,79 @@ ABSENT = frozenset({"warfarin"})
 
 def patient(**given: object) -> pd.DataFrame:
     """One patient with everything recorded, but for what is given."""
-    usual: dict[str, object] = dict.fromkeys((*doses.PLAIN, *doses.INDUCERS), 0.0)
-    usual |= {"Age": "60 - 69", "Gender": "female", "Race (OMB)": "White", doses.DOSE: 30.0}
-    usual |= {"CYP2C9 consensus": "*1/*1", "VKORC1     -1639 consensus": "G/G"}
+    usual: dict[str, object] = dict.fromkeys(dose_records.RECORD.booleans, 0.0)
+    usual |= dict.fromkeys(dose_records.INDUCERS, 0.0)
+    usual |= {name: levels[0] for name, levels in dose_records.LEVELS.items()}
+    usual |= {"Age": "60 - 69", "Height (cm)": 170.0, "Weight (kg)": 80.0, dose_records.DOSE: 30.0}
     return pd.DataFrame([{**usual, **given}])
 
 
 def encoded(**given: object) -> dict[str, float]:
-    row = doses.encode(patient(**given)).iloc[0]
-    return {str(name): float(value) for name, value in row.items()}
+    names = dose_records.RECORD.start().names
+    return dict(zip(names, dose_records.encode(patient(**given))[0].tolist(), strict=True))
 
 
-def test_the_reference_patient_by_hand() -> None:
+def test_a_patient_by_hand() -> None:
     row = encoded()
-    assert len(row) == 20
-    assert row.pop("Age (decade)") == 6.0
-    assert set(row.values()) == {0.0}
+    assert len(row) == dose_records.DIM == 24
+    assert (row["Age (decade)"], row["Height (cm)"], row["Weight (kg)"]) == (6.0, 170.0, 80.0)
+    ones = {name for name, value in row.items() if value == 1.0}
+    assert ones == {f"{name}={levels[0]}" for name, levels in dose_records.LEVELS.items()}
+    assert sum(row.values()) == 6.0 + 170.0 + 80.0 + 4.0
     assert encoded(Age="90+")["Age (decade)"] == 9.0
 
 
-def test_a_category_is_an_indicator_and_a_missing_one_is_missing() -> None:
-    row = encoded(**{"VKORC1     -1639 consensus": "A/A", "Gender": "male"})
-    assert (row["VKORC1 A/G"], row["VKORC1 A/A"], row["Gender male"]) == (0.0, 1.0, 1.0)
-    for unknown in (None, "Unknown"):
-        row = encoded(**{"Race (OMB)": unknown})
-        assert np.isnan([row["Race Asian"], row["Race Black or African American"]]).all()
+@pytest.mark.parametrize("unknown", [None, "Unknown"])
+def test_an_unknown_level_is_missing_in_all_columns_of_its_field(unknown: object) -> None:
+    row = encoded(**{"Race (OMB)": unknown, "Gender": "male"})
+    missing = {name for name, value in row.items() if np.isnan(value)}
+    assert missing == {f"Race (OMB)={level}" for level in dose_records.LEVELS["Race (OMB)"]}
+    assert (row["Gender=female"], row["Gender=male"]) == (0.0, 1.0)
 
 
 def test_one_inducer_is_enough_and_none_needs_all_recorded() -> None:
-    first, second, _ = doses.INDUCERS
+    first, second, _ = dose_records.INDUCERS
     assert encoded(**{first: 1.0, second: np.nan})["Enzyme inducer"] == 1.0
     assert np.isnan(encoded(**{second: np.nan})["Enzyme inducer"])
 
 
+def test_the_population_by_hand() -> None:
+    """Three records of two entries: moments of those that have both, and one record in front."""
+    sensor = population(np.array([[0.0, 0.0], [2.0, 4.0], [4.0, np.nan]]))
+    assert sensor.mean.tolist() == [2.0, 2.0]
+    # Variances 8/3 and 4, and the covariance 2 of the first two, times 3/4.
+    np.testing.assert_allclose(sensor.context_covariance, [[8 / 3, 1.5], [1.5, 4.0]])
+    belief = sensor.belief([4.0, np.nan])
+    np.testing.assert_allclose(belief.mean, [4.0, 2.0 + 2.0 * 1.5 / (8 / 3)])
+    left = np.diag([0.0, 4.0 - 1.5**2 / (8 / 3)])
+    np.testing.assert_allclose(belief.covariance, left, atol=1e-12)
+
+
+def test_columns_of_a_category_that_add_up_to_one_are_a_population() -> None:
+    records = np.array([[1.0, 0.0, 5.0], [0.0, 1.0, 3.0], [1.0, 0.0, 4.0], [np.nan, np.nan, 4.0]])
+    assert population(records).belief(records[3]).mean[:2].sum() == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(("dose", "label"), [(20.9, 0), (21.0, 1), (49.0, 1), (49.1, 2)])
 def test_dose_classes(dose: float, label: int) -> None:
-    _, rewards = doses.cohort(patient(**{doses.DOSE: dose}))
+    _, rewards = dose_records.cohort(patient(**{dose_records.DOSE: dose}))
     assert rewards.tolist() == [np.eye(3)[label].tolist()]
 
 
 def test_patients_without_a_dose_are_left_out() -> None:
-    frame = pd.concat([patient(), patient(**{doses.DOSE: np.nan})])
-    assert len(doses.cohort(frame)[0]) == 1
+    frame = pd.concat([patient(), patient(**{dose_records.DOSE: np.nan})])
+    assert len(dose_records.cohort(frame)[0]) == 1
 
 
 def test_the_stand_in_is_a_table_of_the_same_form() -> None:
     frame = simulated.warfarin()
     pd.testing.assert_frame_equal(frame, simulated.warfarin())
-    features, rewards = doses.cohort(frame)
-    assert features.shape[1] == 20
+    features, rewards = dose_records.cohort(frame)
+    assert features.shape[1] == dose_records.DIM
     assert 0.2 < np.isnan(features).mean() < 0.45
     assert (rewards.mean(axis=0) > 0.05).all()
     # What is missing depends on the clinic: nearly all of a column, or nearly none.
-    by_clinic = frame["Height (cm)"].isna().groupby(frame[doses.CLINIC]).mean()
+    by_clinic = frame["Height (cm)"].isna().groupby(frame[dose_records.CLINIC]).mean()
     assert ((by_clinic > 0.9) | (by_clinic < 0.1)).all()
 
 
