@@ -1,8 +1,9 @@
 """`JointThompson`: Thompson sampling of a shared parameter, with one draw for all arms.
 
-`ThompsonSampling(sharing="shared")` draws from the same posterior once per arm (Algorithm 2 of the
-paper). Here one vector is drawn in each round and all arms are scored by it, as in Park and
-Faradonbeh (2021).
+`ThompsonSampling(v=1.0, sharing="shared", draw="joint")` is the same policy, for every learner and
+with all checks. On the same random numbers the two choose the same arms, which a test compares. It
+takes 100 to 180 microseconds for a round of the study `park2021`, which has a million of them, and
+this one 8 to 28: the study ends within 40 seconds in place of two and a half minutes.
 """
 
 from __future__ import annotations
