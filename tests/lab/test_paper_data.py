@@ -15,6 +15,7 @@ import keyhole as kh
 from keyhole.cli import app
 from keyhole.lab.datasets import CATALOGUE
 from keyhole.lab.studies import STUDIES, Settings
+from keyhole.lab.studies.cd4 import noise_share, without_means
 from keyhole.lab.studies.replay import Log, inverse_propensity, weighted
 from keyhole.lab.studies.trial import ARMS
 from keyhole.lab.worlds import CohortWorld
@@ -124,6 +125,23 @@ def test_the_docs_have_the_values_of_the_trials_arms() -> None:
         low, high = found.value - 1.96 * found.error, found.value + 1.96 * found.error
         row = f"| {name} | {found.value:.1f} | {low:.1f} to {high:.1f} | {plain.value:.1f} |"
         assert row in page
+
+
+def test_the_docs_have_the_noise_of_a_count() -> None:
+    trial = kh.datasets.table("actg175")
+    before, after = (trial[name].to_numpy(dtype=float) for name in ("cd40", "cd420"))
+    arms = trial["arms"].to_numpy()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "patients.md").read_text()
+    rows = {
+        "zidovudine alone (532)": (before[arms == 0], after[arms == 0]),
+        "all, less the means of their arms (2,139)": (
+            without_means(before, arms),
+            without_means(after, arms),
+        ),
+    }
+    for name, counts in rows.items():
+        found = noise_share(*counts)
+        assert f"| {name} | {found.value:.0%} | {found.low:.0%} to {found.high:.0%} |" in page
 
 
 def test_the_docs_say_what_the_doses_are() -> None:
