@@ -14,6 +14,7 @@ from keyhole.lab.studies.warfarin import (
     COMPLETE_ELSE,
     MEANS,
     PREDICTED,
+    SENSORS,
     late_rates,
 )
 
@@ -132,3 +133,29 @@ def test_what_the_study_accepts_and_refuses(
     decided = {v.claim: v.outcome for v in STUDIES["warfarin"].verdicts(changed)}
     claim = "prediction of missing entries gives more right doses than means"
     assert next(o for c, o in decided.items() if c.endswith(claim)) == outcome
+
+
+@pytest.mark.parametrize(
+    ("early", "late", "outcomes"),
+    [(0.05, 0.05, ["holds", "holds"]), (0.05, 0.0, ["does not hold", "holds"])],
+)
+def test_pooled_sensors_are_compared_over_both_thirds(
+    early: float, late: float, outcomes: list[str], table: xr.Dataset
+) -> None:
+    """A gain over prediction that is there at first, and stays or is gone after a third."""
+    changed = table.copy(deep=True)
+    time = changed.time.values
+    end = time[len(time) // 3 - 1]
+    gained = early * np.minimum(time, end) + late * np.maximum(time - end, 0)
+    noise = np.random.default_rng(1).normal(0.0, 3e-4, changed.sizes["replication"])
+    changed.correct.loc[{"policy": PREDICTED}] = 0.6
+    rates = changed.correct.sel(policy=SENSORS)
+    changed.correct.loc[{"policy": SENSORS}] = (
+        xr.zeros_like(rates)
+        + 0.6
+        + xr.DataArray(gained / time, dims="time", coords={"time": time})
+        + xr.DataArray(noise, dims="replication")
+    ).transpose(*rates.dims)
+    found = {v.claim.split(": ")[-1]: v.outcome for v in STUDIES["warfarin"].verdicts(changed)}
+    claim = "pooled sensors give more right doses than predicted"
+    assert [found[claim], found[f"{claim} over the first third"]] == [Outcome(o) for o in outcomes]
