@@ -15,6 +15,7 @@ import keyhole as kh
 from keyhole.cli import app
 from keyhole.lab.datasets import CATALOGUE
 from keyhole.lab.studies import STUDIES, Settings
+from keyhole.lab.studies.cd4 import noise_share, without_means
 from keyhole.lab.studies.replay import Log, inverse_propensity, weighted
 from keyhole.lab.studies.trial import ARMS
 from keyhole.lab.worlds import CohortWorld
@@ -126,18 +127,35 @@ def test_the_docs_have_the_values_of_the_trials_arms() -> None:
         assert row in page
 
 
+def test_the_docs_have_the_noise_of_a_count() -> None:
+    trial = kh.datasets.table("actg175")
+    before, after = (trial[name].to_numpy(dtype=float) for name in ("cd40", "cd420"))
+    arms = trial["arms"].to_numpy()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "patients.md").read_text()
+    rows = {
+        "zidovudine alone (532)": (before[arms == 0], after[arms == 0]),
+        "all, less the means of their arms (2,139)": (
+            without_means(before, arms),
+            without_means(after, arms),
+        ),
+    }
+    for name, counts in rows.items():
+        found = noise_share(*counts)
+        assert f"| {name} | {found.value:.0%} | {found.low:.0%} to {found.high:.0%} |" in page
+
+
 def test_the_docs_say_what_the_doses_are() -> None:
     """Counts, missing entries, the oracle's rate, and the high doses that it finds."""
     world = STUDIES["warfarin"].cells(Settings())[0].world
     assert isinstance(world, CohortWorld)
     assert world.labels is not None
     hidden = np.isnan(world.features)
-    assert (len(world.features), round(float(hidden.mean()), 2)) == (6_037, 0.18)
-    assert len(np.unique(hidden, axis=0)) == 128
+    assert (len(world.features), round(float(hidden.mean()), 2)) == (6_037, 0.16)
+    assert len(np.unique(hidden, axis=0)) == 131
     assert round(float((~hidden.any(axis=1)).mean()), 2) == 0.23
     assert np.bincount(world.labels).tolist() == [1_561, 3_704, 772]
     chosen = world.values.argmax(axis=1)
-    assert round(float((chosen == world.labels).mean()), 3) == 0.671
+    assert round(float((chosen == world.labels).mean()), 3) == 0.670
     assert int((chosen == 2).sum()) == 29
     assert int(((chosen == 2) & (world.labels == 2)).sum()) == 19
 

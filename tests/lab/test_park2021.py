@@ -64,6 +64,27 @@ def test_draws_have_the_posteriors_law(n_arms: int) -> None:
     assert abs(np.mean(wins) - expected) < 4 * np.sqrt(expected * (1 - expected) / 4_000)
 
 
+@pytest.mark.parametrize("dim", [4, 10])
+def test_it_is_the_librarys_policy(dim: int) -> None:
+    """Same arms and same estimates on the same numbers, where both draw from a generator."""
+    rng, n_arms = np.random.default_rng(3), 3
+    policy = kh.ThompsonSampling(v=1.0, sharing="shared", draw="joint")
+    fast, usual = JointThompson(), kh.Learner(policy)
+    state, other = fast.start(n_arms, dim), usual.start(n_arms, dim)
+    chosen = []
+    for _ in range(300):
+        rows = rng.standard_normal((n_arms, dim))
+        draws = kh.Draws(rng.standard_normal(n_arms), rng.random(2))
+        arm = fast.choose(state, rows, draws)
+        assert usual.choose(other, rows, draws).arm == arm
+        reward = float(rows[arm].sum() + rng.standard_normal())
+        fast.learn(state, arm, rows[arm], reward)
+        usual.learn(other, arm, rows[arm], reward)
+        chosen.append(arm)
+    assert set(chosen) == set(range(n_arms))
+    np.testing.assert_allclose(fast.coefficients(state)[0], other.posterior.mean[0], rtol=1e-9)
+
+
 def test_a_known_sensor_shows_the_prediction_of_x() -> None:
     """Then the parameter of the prediction is mu itself, and regret is that of the world of y."""
     recipe = kh.RandomLinearWorld(n_arms=3, context_dim=4, dim=4, shared_parameter=True)

@@ -9,6 +9,7 @@ import xarray as xr
 import keyhole as kh
 from keyhole.core import Streams
 from keyhole.lab.studies import STUDIES, Outcome, Settings, trial
+from keyhole.lab.studies.cd4 import noise_share
 from keyhole.lab.studies.replay import (
     Log,
     ReplayCell,
@@ -145,11 +146,17 @@ def test_the_log_is_that_of_the_table() -> None:
     assert log.describe()["propensity"] == 0.25
 
 
-def made_table(gains: list[float]) -> xr.Dataset:
-    """A table of 4,000 patients whose arms raise CD4 by known numbers, with a spread of 10."""
+def made_table(gains: list[float], spread: float = 20.0) -> xr.Dataset:
+    """A table of 4,000 patients whose arms raise CD4 by known numbers, with a spread of 10.
+
+    Two counts of a patient with a noise of 10 / sqrt(2) each differ by that; their true values have
+    a spread of their own.
+    """
     rng = np.random.default_rng(6)
     arms = rng.integers(4, size=4_000)
-    rewards = np.array(gains)[arms] + rng.normal(0.0, 10.0, 4_000)
+    first, second = rng.normal(0.0, 10.0 / np.sqrt(2.0), (2, 4_000))
+    rewards = np.array(gains)[arms] + second - first
+    before = rng.normal(300.0, spread, 4_000) + first
     value = np.full((1, 3, 2, 1), gains[0]) + rng.normal(0.0, 0.1, (1, 3, 2, 1))
     weight = np.tile((arms == 0) / 1.0, (1, 2, 1))
     return xr.Dataset(
@@ -158,6 +165,7 @@ def made_table(gains: list[float]) -> xr.Dataset:
             "weight": (("cell", "policy", "patient"), weight),
             "arm_given": (("cell", "patient"), arms[None]),
             "reward": (("cell", "patient"), rewards[None]),
+            "before": (("cell", "patient"), before[None]),
         },
         coords={
             "policy": ["Thompson sampling", "Greedy"],
@@ -171,14 +179,40 @@ def made_table(gains: list[float]) -> xr.Dataset:
     ("gains", "outcomes"),
     [
         # Learners here have the value of the first arm.
-        ([0.0, 50.0, 20.0, 20.0], ["holds", "holds", "does not hold", "does not hold"]),
-        ([20.0, 20.0, 0.0, 0.0], ["does not hold", "cannot tell", "holds", "holds"]),
+        ([0.0, 50.0, 20.0, 20.0], ["holds", "holds", "does not hold", "does not hold", "holds"]),
+        ([20.0, 20.0, 0.0, 0.0], ["does not hold", "cannot tell", "holds", "holds", "holds"]),
     ],
 )
 def test_what_the_study_accepts_and_refuses(gains: list[float], outcomes: list[str]) -> None:
     table = made_table(gains)
     found = [verdict.outcome for verdict in STUDIES["trial"].verdicts(table)]
     assert found == [Outcome(one) for one in outcomes]
+
+
+@pytest.mark.parametrize(
+    ("spread", "outcome"), [(14.0, "holds"), (50**0.5, "cannot tell"), (3.0, "does not hold")]
+)
+def test_the_share_of_noise(spread: float, outcome: str) -> None:
+    """Noise has the variance 50: effects of arms do not count, and both bounds have the share."""
+    table = made_table([0.0, 50.0, 20.0, 20.0], spread)
+    expected = 50.0 / (50.0 + spread**2)
+    for found in trial.noise(table).values():
+        # A margin is 2.58 standard errors.
+        assert abs(found.value - expected) < 4 / 2.58 * found.margin
+    assert STUDIES["trial"].verdicts(table)[-1].outcome == Outcome(outcome)
+
+
+def test_true_changes_that_differ_count_as_noise() -> None:
+    """Counts without noise whose changes differ: the share is a bound, and not an estimate."""
+    rng = np.random.default_rng(7)
+    before = rng.normal(300.0, 1.0, 1_000)
+    after = before + rng.normal(0.0, 1.0, 1_000)
+    found = noise_share(before, after)
+    # Half of the variance 1 of the change, over the mean 1.5 of the variances 1 and 2.
+    assert abs(found.value - 1 / 3) < 4 / 2.58 * found.margin
+    assert found.low > 0.2
+    shifted = noise_share(before, after + 100.0)
+    assert shifted.value == pytest.approx(found.value, rel=1e-9)
 
 
 def test_plain_and_normalised_values_agree_for_equal_arms() -> None:

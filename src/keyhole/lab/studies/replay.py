@@ -48,6 +48,8 @@ class Log:
         The outcome under that arm.
     n_arms : int
         The number of arms.
+    before : ndarray of shape (patients,), optional
+        The measurement before treatment, if rewards are its change.
     """
 
     name: str
@@ -55,11 +57,17 @@ class Log:
     arms: Ints
     rewards: Floats
     n_arms: int
+    before: Floats | None = None
 
     @property
     def dim(self) -> int:
         """The number of features."""
         return int(self.features.shape[1])
+
+    @property
+    def repeats(self) -> dict[str, Floats]:
+        """The measurement before treatment by its name, if there is one."""
+        return {} if self.before is None else {"before": self.before}
 
     def describe(self) -> dict[str, Any]:
         """Return the sizes of the log, and a digest of its content."""
@@ -70,7 +78,7 @@ class Log:
             "n_arms": self.n_arms,
             "dim": self.dim,
             "propensity": 1.0 / self.n_arms,
-            "sha256": digest(self.features, self.arms, self.rewards),
+            "sha256": digest(self.features, self.arms, self.rewards, *self.repeats.values()),
         }
 
 
@@ -156,8 +164,8 @@ class ReplayCell(Cell):
         -------
         Dataset
             `value`, the mean reward of the patients that counted so far, and `learned`, their
-            number, over (policy, replication, time); `weight` over (policy, patient), `arm_given`
-            and `reward` over patient.
+            number, over (policy, replication, time); `weight` over (policy, patient); `arm_given`,
+            `reward` and, if the log has it, `before` over patient.
         """
         del kept, workers
         numbers, run = range(self.replications), map if executor is None else executor.map
@@ -186,6 +194,7 @@ class ReplayCell(Cell):
                 "weight": (("policy", "patient"), weight),
                 "arm_given": ("patient", log.arms),
                 "reward": ("patient", log.rewards),
+                **{name: ("patient", values) for name, values in log.repeats.items()},
             },
             coords={
                 "policy": list(self.policies),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from keyhole.lab.studies import doses
+from keyhole.lab.studies import dose_records
 
 PATIENTS, CLINICS = 6_256, 22
 TRIAL_PATIENTS = 2_139
@@ -27,28 +27,28 @@ def warfarin() -> pd.DataFrame:
     height = rng.normal(168.0, 10.0, n)
     frame = pd.DataFrame(
         {
-            doses.CLINIC: rng.integers(1, CLINICS + 1, n),
+            dose_records.CLINIC: rng.integers(1, CLINICS + 1, n),
             "Age": [f"{k}0 - {k}9" for k in decade],
             "Height (cm)": height,
             "Weight (kg)": 78.0 + 0.9 * (height - 168.0) + rng.normal(0.0, 16.0, n),
         }
     )
-    for name in (*doses.PLAIN[2:], *doses.INDUCERS):
+    recorded = [name for name in dose_records.RECORD.booleans if name != dose_records.INDUCER]
+    for name in (*recorded, *dose_records.INDUCERS):
         frame[name] = (rng.random(n) < 0.15).astype(float)
-    references = {"Gender": "female", "Race (OMB)": "White", "CYP2C9 consensus": "*1/*1"}
-    for name, categories in doses.CATEGORIES.items():
-        kinds = [references.get(name, "G/G"), *categories]
-        shares = np.append(0.5, np.full(len(categories), 0.5 / len(categories)))
-        frame[name] = rng.choice(np.array(kinds, dtype=object), size=n, p=shares)
-    x = doses.encode(frame)
+    for name, levels in dose_records.LEVELS.items():
+        # Half of the patients have the first level.
+        shares = np.append(0.5, np.full(len(levels) - 1, 0.5 / (len(levels) - 1)))
+        frame[name] = rng.choice(np.array(levels, dtype=object), size=n, p=shares)
+    x = dose_records.encode(frame)
     effects = rng.normal(0.0, 0.35, x.shape[1])
-    root = 5.6 + ((x - x.mean()) / x.std()).to_numpy() @ effects + rng.normal(0.0, 0.8, n)
+    root = 5.6 + ((x - x.mean(axis=0)) / x.std(axis=0)) @ effects + rng.normal(0.0, 0.8, n)
     hidden = rng.random((CLINICS + 1, frame.shape[1])) < UNRECORDED
     hidden[:, 0] = False  # the clinic itself is known
-    mask = hidden[frame[doses.CLINIC]] | (rng.random(frame.shape) < 0.02)
+    mask = hidden[frame[dose_records.CLINIC]] | (rng.random(frame.shape) < 0.02)
     mask[:, 0] = False
     frame = frame.astype(object).mask(mask)
-    frame[doses.DOSE] = np.where(rng.random(n) < 0.04, np.nan, root.clip(1.0) ** 2)
+    frame[dose_records.DOSE] = np.where(rng.random(n) < 0.04, np.nan, root.clip(1.0) ** 2)
     return frame
 
 
