@@ -507,6 +507,89 @@ def test_a_wrong_sensor_is_corrected_by_rewards() -> None:
     assert error < 2.0 * noise * np.sqrt(4.0 / 3000.0)
 
 
+def calibrated(rng: np.random.Generator, n: int = 12, dim: int = 3) -> kh.Sensor:
+    x = rng.standard_normal((n, 2))
+    return kh.Sensor.calibrated(
+        x, x @ rng.standard_normal((2, dim)) + rng.standard_normal((n, dim))
+    )
+
+
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_weights_follow_from_the_posterior_in_the_basis_that_it_was_built_in(rebuilt: bool) -> None:
+    """A refresh that changes units and bases reads the mean and covariance from before."""
+    rng = np.random.default_rng(21)
+    learner = kh.SensorLearner(
+        kh.ThompsonSampling(), [calibrated(rng), calibrated(rng)], reward_scale=0.5
+    )
+    state = learner.start(1, 3)
+    for k in range(31):
+        y = rng.standard_normal(3)
+        learner.learn(state, 0, y, float(3.0 * y.sum() + rng.standard_normal()), sensor=k % 2)
+    assert state.bases is not None
+    # A basis is any orthonormal one: flip a direction, and the posterior with it.
+    state.bases[0, :, 0] *= -1.0
+    state._rebuild(0)
+    mean, covariance = state.estimates()
+    second = np.outer(mean[0], mean[0]) + covariance[0]
+    unseen = [sensor.view(np.ones(3, bool)).covariance for sensor in learner.sensors]
+    expected = 1.0 / np.array([0.25 + (one * second).sum() for one in unseen])
+    first: list[Floats] = []
+    original = state._refresh
+
+    def watched(i: int, *, changed: bool = False) -> None:
+        original(i, changed=changed)
+        first.append(state.weights[1:, 0].copy())
+
+    state._refresh = watched  # type: ignore[method-assign]
+    if rebuilt:
+        state.rebuild()
+    else:
+        state.refresh_all()
+    assert_allclose(first[0] / first[0][0], expected / expected[0], rtol=1e-9)
+
+
+def test_columns_that_are_kept_in_number_are_not_kept_in_meaning() -> None:
+    """As many directions as columns: the first known context still changes what they are."""
+    rng = np.random.default_rng(22)
+    sensors = [
+        kh.Sensor.calibrated(*(rng.standard_normal((9, 1)) for _ in range(2)), centred=True)
+        for _ in range(2)
+    ]
+    learner = kh.SensorLearner(kh.ThompsonSampling(), sensors, intercept=True, reward_scale=0.5)
+    state = learner.start(1, 1)
+    for k in range(20):
+        learner.learn(state, 0, rng.standard_normal(1), float(rng.standard_normal()), sensor=k % 2)
+    assert state.posterior.dim == learner.n_columns == 4
+    former = state.posterior
+    learner.learn(state, 0, np.ones(1), 1.0, sensor=0, context=np.ones(1))
+    assert state.bases is None
+    assert state.posterior is not former
+
+
+def test_an_estimated_sensor_may_have_entries_in_units_far_apart() -> None:
+    """The same normals give the same choices, whatever the units of an entry."""
+    rng = np.random.default_rng(23)
+    x = rng.standard_normal((12, 2))
+    y = x @ rng.standard_normal((2, 3)) + rng.standard_normal((12, 3))
+    units = np.array([1.0, 1e9, 1e-3])
+    plain, scaled = (
+        kh.SensorLearner(kh.ThompsonSampling(), kh.Sensor.calibrated(x, y * by))
+        for by in (np.ones(3), units)
+    )
+    state, other = plain.start(2, 3), scaled.start(2, 3)
+    for _ in range(60):
+        row, draws = rng.standard_normal(3), some_draws(rng, 2)
+        chosen, expected = (
+            scaled.choose(other, row * units, draws),
+            plain.choose(state, row, draws),
+        )
+        assert chosen.arm == expected.arm
+        assert chosen.probability == pytest.approx(expected.probability, abs=1e-6)
+        reward = float(row.sum() + rng.standard_normal())
+        plain.learn(state, chosen.arm, row, reward)
+        scaled.learn(other, chosen.arm, row * units, reward)
+
+
 # -- what is refused ------------------------------------------------------------------------------
 
 

@@ -165,12 +165,15 @@ class SensorState:
         # E[x | seen] = D E[y | seen]: the doubt about D counts at the expected measurement.
         matrix, vector = now.filling(seen)
         filled = _affine(matrix, vector - now.observation_mean, middle)
-        values, vectors = np.linalg.eigh(now.doubt.gram)
+        # With a unit diagonal, measurements in units far apart do not drown each other.
+        scale = np.sqrt(np.diag(now.doubt.gram))
+        values, vectors = np.linalg.eigh(now.doubt.gram / np.outer(scale, scale))
+        root = vectors / np.sqrt(values.clip(min=np.finfo(np.float64).eps))
         start = learner.doubt_columns[sensor]
         end = start + learner.n_corrections(sensor)
         if not now.is_centred:
             columns[start, 0] = 1.0 / np.sqrt(now.doubt.n)
-        columns[end - now.dim : end] = (vectors / np.sqrt(values)) @ vectors.T @ filled
+        columns[end - now.dim : end] = root @ vectors.T @ (filled / scale[:, None])
         return Configuration(sensor, seen, gain, constant, columns, unseen)
 
     @property
@@ -200,24 +203,25 @@ class SensorState:
         prior = self.learner.policy.prior_precision
         return Posterior(n_parameters=self.arms.n_parameters, dim=dim, prior_precision=prior)
 
-    def set_bases(self) -> bool:
-        """Choose the columns that are needed; return whether the posterior is a new, empty one.
+    def set_bases(self) -> None:
+        """Choose the columns that are needed, and begin with an empty posterior in them.
 
         Rows of estimated sensors have x_hat and y, which say the same: they span fewer columns
         than there are. The prior is alike in all directions, so that any orthonormal basis of that
         span is as good, and directions that no row has would only blur the count of those that
         were learned. A known sensor, or a context that became known, needs all.
         """
-        learner = self.learner
-        if len(learner.doubt_columns) < len(self.sensors) or self.sums[0].n.any():
-            self.bases, dim = None, learner.n_columns
+        if self._needs_all_columns:
+            self.bases, dim = None, self.learner.n_columns
         else:
             bases = [self._basis(i) for i in range(self.arms.n_parameters)]
             self.bases, dim = np.stack(bases), bases[0].shape[1]
-        if dim == self.posterior.dim:
-            return False
         self.posterior = self._empty_posterior(dim)
-        return True
+
+    @property
+    def _needs_all_columns(self) -> bool:
+        has_known = len(self.learner.doubt_columns) < len(self.sensors)
+        return has_known or bool(self.sums[0].n.any())
 
     def _basis(self, i: int) -> Floats:
         """Return an orthonormal basis of the rows of all sensors, in a parameter's units."""
@@ -333,13 +337,13 @@ class SensorState:
     def _refresh(self, i: int, *, changed: bool = False) -> None:
         n = np.array([sums.n[i] for sums in self.sums])
         self.refreshed[i] = n.sum()
-        units = self.units[i].copy()
+        # The posterior's coordinates are those of the units and the basis that it was built in.
+        variance, units = self._variance(i), self.units[i].copy()
         self._set_units(i)
         if self.bases is not None and (changed or not np.array_equal(units, self.units[i])):
             self.bases[i] = self._basis(i)
         if not n.any():
             return
-        variance = self._variance(i)
         if (variance[n > 0.0] > 0.0).all():
             weights, self.numerators[i] = relative_weights(variance.clip(min=1e-300), n)
         else:  # rewards without any noise: all count alike
@@ -586,8 +590,10 @@ class SensorState:
         """Compute everything from the sums and the pairs, after these have changed."""
         for j in self.pairs:
             self.estimate_sensor(j)
-        self.set_bases()
-        # Weights follow from the posterior, which follows from weights: a second time settles it.
+        if self._needs_all_columns != (self.bases is None):
+            self.set_bases()
+        # Weights follow from the posterior, which follows from weights: two passes bring both
+        # close to what they converge to.
         for _ in range(2):
             self.refresh_all()
 
