@@ -429,7 +429,7 @@ def test_an_estimated_sensor_has_the_prior_that_its_doubt_says() -> None:
     assert a < 1.0
     for at in (mid, y[0], y[1] * 3.0):
         place = state.configuration(0, np.ones(3, bool))
-        row = state.rows(state.design(place, at)[None], state.arms)[0]
+        row = state.rows(state.configurations[place].design(at)[None], state.arms)[0]
         x_hat = view.constant + view.gain @ at
         doubt = a * ((at - mid) @ np.linalg.inv(sensor.doubt.gram) @ (at - mid) + 1 / 16.0)
         assert row @ row / 4.0 == pytest.approx(x_hat @ x_hat / 4.0 + doubt, rel=1e-9)
@@ -469,7 +469,7 @@ def test_late_truth_after_rewards_through_estimated_sensors_keeps_what_they_taug
     place = state.configuration(0, np.ones(4, bool))
 
     def predicted() -> Floats:
-        rows = state.rows(state.design(place, y)[None], state.arms)
+        rows = state.rows(state.configurations[place].design(y)[None], state.arms)
         return np.concatenate(state.posterior.predict(np.arange(2), rows[None]))
 
     before = predicted()
@@ -499,7 +499,9 @@ def test_a_wrong_sensor_is_corrected_by_rewards() -> None:
         learner.learn(state, 0, y[k], float(rewards[k]))
     place = state.configuration(0, np.ones(3, bool))
     test_y = drawn(200)[1]
-    rows = state.rows(np.array([state.design(place, row) for row in test_y]), state.arms)
+    rows = state.rows(
+        np.array([state.configurations[place].design(row) for row in test_y]), state.arms
+    )
     eta = true.view(np.ones(3, bool)).gain.T @ mu
     error = np.sqrt(np.mean((rows @ state.posterior.mean[0] - test_y @ eta) ** 2))
     noise = np.sqrt(0.09 + mu @ true.view(np.ones(3, bool)).covariance @ mu)
@@ -588,6 +590,101 @@ def test_an_estimated_sensor_may_have_entries_in_units_far_apart() -> None:
         reward = float(row.sum() + rng.standard_normal())
         plain.learn(state, chosen.arm, row, reward)
         scaled.learn(other, chosen.arm, row * units, reward)
+
+
+# -- all or nothing -------------------------------------------------------------------------------
+
+
+def everything(state: SensorState) -> list[Any]:
+    """Return copies of all numbers of a state."""
+    arrays = [array for sums in state.sums for array in sums]
+    arrays += [array for pairs in state.pairs.values() for array in pairs]
+    arrays += [array for one in state.configurations for array in (one.columns, one.unseen)]
+    arrays += [*state.posterior.state, state.weights, state.numerators, state.units]
+    arrays += [state.refreshed, np.array([state.reward_variance, state.estimated])]
+    arrays += [np.zeros(0) if state.bases is None else state.bases]
+    return [np.array(array) for array in arrays]
+
+
+def test_choosing_adds_no_configuration() -> None:
+    rng = np.random.default_rng(24)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), a_sensor(rng, 10, 3))
+    state = learner.start(2, 10)
+    for _ in range(300):
+        y = rng.standard_normal(10)
+        y[rng.random(10) < 0.5] = np.nan
+        learner.choose(state, y, some_draws(rng, 2))
+    assert len(state.configurations) == len(state.sums) == len(state.weights) == 1
+    assert len(state._glimpses) <= 64
+    learner.learn(state, 0, y, 1.0)
+    assert len(state.configurations) == 2
+
+
+def test_choices_follow_a_sensor_that_was_estimated_anew() -> None:
+    """A configuration that was chosen by before, without any reward, is that of the sensor now."""
+    rng = np.random.default_rng(25)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), calibrated(rng))
+    state = learner.start(2, 3)
+    y, draws = np.array([0.5, np.nan, 1.0]), some_draws(rng, 2)
+    learner.choose(state, y, draws)
+    for _ in range(20):
+        x = rng.standard_normal(2)
+        learner.learn(state, 0, 3.0 * x[[0, 1, 1]], float(x.sum()), context=x)
+    seen = ~np.isnan(y)
+    fresh = state._configuration(0, seen)
+    assert_allclose(state.glimpsed(0, seen).design(y), fresh.design(y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("failing", ["Sums.empty", "np.full"])
+def test_an_interrupted_configuration_is_not_there(
+    failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(26)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), a_sensor(rng, 2, 3))
+    state = learner.start(2, 2)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"keyhole.core.learners.sensor_state.{failing}", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        state.configuration(0, np.array([True, False]))
+    monkeypatch.undo()
+    for seen in ([True, True], [True, False]):
+        place = state.configuration(0, np.array(seen))
+        assert state.configurations[place].seen.tolist() == seen
+    assert len(state.sums) == len(state.configurations) == len(state.weights) == 3
+
+
+@pytest.mark.parametrize(
+    "failing", ["refresh", "rebuild", "see_pair", "estimate_sensor", "refresh_all", "_rebuild"]
+)
+def test_a_reward_that_fails_changes_nothing(failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(27)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), calibrated(rng))
+    state, failures = learner.start(2, 3), 0
+    original = getattr(SensorState, failing)
+
+    def fail(*given: Any, **more: Any) -> None:
+        original(*given, **more)
+        raise np.linalg.LinAlgError("made to fail")
+
+    for k in range(40):
+        y = rng.standard_normal(3)
+        x = rng.standard_normal(2) if k >= 20 else None
+        reward, before = float(rng.standard_normal()), everything(state)
+        monkeypatch.setattr(SensorState, failing, fail)
+        try:
+            learner.learn(state, k % 2, y, reward, context=x)
+        except np.linalg.LinAlgError:
+            failures += 1
+            monkeypatch.undo()
+            for mine, theirs in zip(everything(state), before, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+            learner.learn(state, k % 2, y, reward, context=x)
+        monkeypatch.undo()
+        assert state.n.sum() == k + 1
+    assert failures > 0
 
 
 # -- what is refused ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from keyhole.core.learners.arms import Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.joint import choose_jointly
 from keyhole.core.learners.protocol import Chosen
-from keyhole.core.learners.sensor_state import CONTEXT, SensorState
+from keyhole.core.learners.sensor_state import SensorState
 from keyhole.core.observers import Sensor
 from keyhole.core.policies import Policy
 from keyhole.errors import InvalidValue, shown
@@ -264,7 +264,7 @@ class SensorLearner:
         """
         j = self.place(sensor)
         pairs = zip(rows, ~np.isnan(rows), strict=True)
-        designs = [state.design(state.configuration(j, seen), row) for row, seen in pairs]
+        designs = [state.glimpsed(j, seen).design(row) for row, seen in pairs]
         return state.rows(np.stack(designs), arms)
 
     def learn(
@@ -304,13 +304,7 @@ class SensorLearner:
             )
         x = None if context is None else self.checked_context(context)
         j, parameter = self.place(sensor), int(state.arms.parameter_of[arm])
-        if x is None:
-            place = state.configuration(j, ~np.isnan(rows[0]))
-            state.add(parameter, place, rows[0], reward)
-        else:
-            place = state.configuration(CONTEXT, np.ones(self.context_dim, dtype=bool))
-            state.add(parameter, place, x, reward)
-            state.see_pair(j, x, rows[0])
+        state.learn(parameter, j, rows[0], reward, x)
 
     def checked_context(self, context: ArrayLike) -> Floats:
         """Return a context as an array, or raise `InvalidValue`."""
