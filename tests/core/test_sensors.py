@@ -1,5 +1,6 @@
 """Sensors: beliefs, the posterior over mu, its weights, EM, and truth that arrives late."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -777,7 +778,7 @@ def test_sensors_that_do_not_fit_are_refused(sensors: Any, reason: str) -> None:
 
 
 def test_hybrid_parameters_are_refused() -> None:
-    with pytest.raises(kh.InvalidValue, match="sharing='hybrid' is not there for sensors"):
+    with pytest.raises(kh.InvalidValue, match="sharing must be 'per-arm' or 'shared' with"):
         kh.SensorLearner(kh.ThompsonSampling(sharing="hybrid"), kh.Sensor(sensing=np.eye(2)))
 
 
@@ -785,3 +786,16 @@ def test_sensors_are_equal_by_what_they_are() -> None:
     first, second = (kh.Sensor(sensing=np.eye(2), mean=[0.0, m]) for m in (0.0, 1.0))
     assert first == kh.Sensor(sensing=np.eye(2)) != second
     assert len({first, kh.Sensor(sensing=np.eye(2)), second}) == 2
+    doubted = first.doubted(np.eye(2), np.eye(2), 5.0)
+    assert doubted != first
+    assert doubted.digest != first.digest
+    assert doubted == kh.Sensor(sensing=np.eye(2)).doubted(np.eye(2), np.eye(2), 5.0)
+
+
+def test_a_sensor_is_found_by_itself_or_by_one_that_equals_it() -> None:
+    first, same, other = (kh.Sensor(sensing=np.eye(2), mean=m) for m in (0.0, 0.0, 1.0))
+    learner = kh.SensorLearner(kh.ThompsonSampling(), {"a": first, "b": same, "c": other})
+    assert [learner.place(one) for one in (first, same, other)] == [0, 1, 2]
+    assert learner.place(copy.deepcopy(other)) == 2
+    with pytest.raises(kh.InvalidValue, match="there is no sensor"):
+        learner.place(kh.Sensor(sensing=np.eye(2), mean=2.0))

@@ -77,9 +77,7 @@ class SensorLearner:
                 f"got {shown(self.policy)}"
             )
         if self.policy.sharing == "hybrid":
-            raise InvalidValue(
-                "sharing='hybrid' is not there for sensors: 'per-arm' or 'shared' is"
-            )
+            raise InvalidValue("sharing must be 'per-arm' or 'shared' with sensors, got 'hybrid'")
         names, sensors = _named(self.sensors) if self.is_complete else ((), self.sensors)
         scale = self.reward_scale
         checked = {
@@ -152,7 +150,10 @@ class SensorLearner:
                 return 0
             raise InvalidValue(f"sensor must be given, one of {self._listed}")
         if isinstance(sensor, Sensor):
-            found = next((j for j, one in enumerate(self.sensors) if one is sensor), None)
+            # Itself first: two sensors of different names may be equal.
+            same = [j for j, one in enumerate(self.sensors) if one is sensor]
+            same += [j for j, one in enumerate(self.sensors) if one == sensor]
+            found = same[0] if same else None
         elif isinstance(sensor, bool) or not isinstance(sensor, str | Integral):
             found = None
         else:
