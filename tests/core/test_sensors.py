@@ -657,6 +657,29 @@ def test_an_interrupted_configuration_is_not_there(
     assert len(state.sums) == len(state.configurations) == len(state.weights) == 3
 
 
+def test_a_plain_reward_that_fails_is_in_no_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(28)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), a_sensor(rng, 3, 2))
+    state = learner.start(1, 3)
+    for _ in range(30):
+        learner.learn(state, 0, rng.standard_normal(3), float(rng.standard_normal()))
+    twin = state.copy()
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    for y in (np.ones(3), np.array([1.0, np.nan, 1.0])):  # the second is a new configuration
+        monkeypatch.setattr("keyhole.core.posterior.Posterior.learn_rows", fail)
+        with pytest.raises(MemoryError):
+            learner.learn(state, 0, y, 1.0)
+        monkeypatch.undo()
+        assert sum(sums.n.sum() for sums in state.sums) == twin.n.sum()
+        for each in (state, twin):
+            learner.learn(each, 0, y, 1.0)
+        for mine, theirs in zip(everything(state), everything(twin), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize(
     "failing", ["refresh", "rebuild", "see_pair", "estimate_sensor", "refresh_all", "_rebuild"]
 )

@@ -326,11 +326,10 @@ class SensorState:
             The context.
         """
         seen = ~np.isnan(y)
-        # A reward that changes no more than its own sums and posterior does so at once.
+        # A reward that changes no more than its own sums and posterior does so at once. A new
+        # configuration without rewards, which is left if that fails, means nothing.
         is_plain = self.n[parameter] + 1.0 < GROWTH * self.refreshed[parameter]
-        if context is None:
-            is_plain = is_plain and (sensor, seen.tobytes()) in self._places
-        else:
+        if context is not None:
             is_plain = is_plain and self.bases is None and sensor not in self.pairs
         state = self if is_plain else self.copy()
         if context is None:
@@ -606,6 +605,8 @@ class SensorState:
         for name, value in self.__getstate__().items():
             if name in kept:
                 vars(twin)[name] = value
+            elif name == "sums":
+                vars(twin)[name] = [sums.copy() for sums in value]
             else:
                 vars(twin)[name] = (copy.copy if name in listed else copy.deepcopy)(value)
         return twin
