@@ -1,5 +1,6 @@
 """Sensors: beliefs, the posterior over mu, its weights, EM, and truth that arrives late."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -429,7 +430,7 @@ def test_an_estimated_sensor_has_the_prior_that_its_doubt_says() -> None:
     assert a < 1.0
     for at in (mid, y[0], y[1] * 3.0):
         place = state.configuration(0, np.ones(3, bool))
-        row = state.rows(state.design(place, at)[None], state.arms)[0]
+        row = state.rows(state.configurations[place].design(at)[None], state.arms)[0]
         x_hat = view.constant + view.gain @ at
         doubt = a * ((at - mid) @ np.linalg.inv(sensor.doubt.gram) @ (at - mid) + 1 / 16.0)
         assert row @ row / 4.0 == pytest.approx(x_hat @ x_hat / 4.0 + doubt, rel=1e-9)
@@ -469,7 +470,7 @@ def test_late_truth_after_rewards_through_estimated_sensors_keeps_what_they_taug
     place = state.configuration(0, np.ones(4, bool))
 
     def predicted() -> Floats:
-        rows = state.rows(state.design(place, y)[None], state.arms)
+        rows = state.rows(state.configurations[place].design(y)[None], state.arms)
         return np.concatenate(state.posterior.predict(np.arange(2), rows[None]))
 
     before = predicted()
@@ -499,12 +500,215 @@ def test_a_wrong_sensor_is_corrected_by_rewards() -> None:
         learner.learn(state, 0, y[k], float(rewards[k]))
     place = state.configuration(0, np.ones(3, bool))
     test_y = drawn(200)[1]
-    rows = state.rows(np.array([state.design(place, row) for row in test_y]), state.arms)
+    rows = state.rows(
+        np.array([state.configurations[place].design(row) for row in test_y]), state.arms
+    )
     eta = true.view(np.ones(3, bool)).gain.T @ mu
     error = np.sqrt(np.mean((rows @ state.posterior.mean[0] - test_y @ eta) ** 2))
     noise = np.sqrt(0.09 + mu @ true.view(np.ones(3, bool)).covariance @ mu)
     # Least squares on y has a root mean square error of noise sqrt(3 / n).
     assert error < 2.0 * noise * np.sqrt(4.0 / 3000.0)
+
+
+def calibrated(rng: np.random.Generator, n: int = 12, dim: int = 3) -> kh.Sensor:
+    x = rng.standard_normal((n, 2))
+    return kh.Sensor.calibrated(
+        x, x @ rng.standard_normal((2, dim)) + rng.standard_normal((n, dim))
+    )
+
+
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_weights_follow_from_the_posterior_in_the_basis_that_it_was_built_in(rebuilt: bool) -> None:
+    """A refresh that changes units and bases reads the mean and covariance from before."""
+    rng = np.random.default_rng(21)
+    learner = kh.SensorLearner(
+        kh.ThompsonSampling(), [calibrated(rng), calibrated(rng)], reward_scale=0.5
+    )
+    state = learner.start(1, 3)
+    for k in range(31):
+        y = rng.standard_normal(3)
+        learner.learn(state, 0, y, float(3.0 * y.sum() + rng.standard_normal()), sensor=k % 2)
+    assert state.bases is not None
+    # A basis is any orthonormal one: flip a direction, and the posterior with it.
+    state.bases[0, :, 0] *= -1.0
+    state._rebuild(0)
+    mean, covariance = state.estimates()
+    second = np.outer(mean[0], mean[0]) + covariance[0]
+    unseen = [sensor.view(np.ones(3, bool)).covariance for sensor in learner.sensors]
+    expected = 1.0 / np.array([0.25 + (one * second).sum() for one in unseen])
+    first: list[Floats] = []
+    original = state._refresh
+
+    def watched(i: int, *, changed: bool = False) -> None:
+        original(i, changed=changed)
+        first.append(state.weights[1:, 0].copy())
+
+    state._refresh = watched  # type: ignore[method-assign]
+    if rebuilt:
+        state.rebuild()
+    else:
+        state.refresh_all()
+    assert_allclose(first[0] / first[0][0], expected / expected[0], rtol=1e-9)
+
+
+def test_columns_that_are_kept_in_number_are_not_kept_in_meaning() -> None:
+    """As many directions as columns: the first known context still changes what they are."""
+    rng = np.random.default_rng(22)
+    sensors = [
+        kh.Sensor.calibrated(*(rng.standard_normal((9, 1)) for _ in range(2)), centred=True)
+        for _ in range(2)
+    ]
+    learner = kh.SensorLearner(kh.ThompsonSampling(), sensors, intercept=True, reward_scale=0.5)
+    state = learner.start(1, 1)
+    for k in range(20):
+        learner.learn(state, 0, rng.standard_normal(1), float(rng.standard_normal()), sensor=k % 2)
+    assert state.posterior.dim == learner.n_columns == 4
+    former = state.posterior
+    learner.learn(state, 0, np.ones(1), 1.0, sensor=0, context=np.ones(1))
+    assert state.bases is None
+    assert state.posterior is not former
+
+
+def test_an_estimated_sensor_may_have_entries_in_units_far_apart() -> None:
+    """The same normals give the same choices, whatever the units of an entry."""
+    rng = np.random.default_rng(23)
+    x = rng.standard_normal((12, 2))
+    y = x @ rng.standard_normal((2, 3)) + rng.standard_normal((12, 3))
+    units = np.array([1.0, 1e9, 1e-3])
+    plain, scaled = (
+        kh.SensorLearner(kh.ThompsonSampling(), kh.Sensor.calibrated(x, y * by))
+        for by in (np.ones(3), units)
+    )
+    state, other = plain.start(2, 3), scaled.start(2, 3)
+    for _ in range(60):
+        row, draws = rng.standard_normal(3), some_draws(rng, 2)
+        chosen, expected = (
+            scaled.choose(other, row * units, draws),
+            plain.choose(state, row, draws),
+        )
+        assert chosen.arm == expected.arm
+        assert chosen.probability == pytest.approx(expected.probability, abs=1e-6)
+        reward = float(row.sum() + rng.standard_normal())
+        plain.learn(state, chosen.arm, row, reward)
+        scaled.learn(other, chosen.arm, row * units, reward)
+
+
+# -- all or nothing -------------------------------------------------------------------------------
+
+
+def everything(state: SensorState) -> list[Any]:
+    """Return copies of all numbers of a state."""
+    arrays = [array for sums in state.sums for array in sums]
+    arrays += [array for pairs in state.pairs.values() for array in pairs]
+    arrays += [array for one in state.configurations for array in (one.columns, one.unseen)]
+    arrays += [*state.posterior.state, state.weights, state.numerators, state.units]
+    arrays += [state.refreshed, np.array([state.reward_variance, state.estimated])]
+    arrays += [np.zeros(0) if state.bases is None else state.bases]
+    return [np.array(array) for array in arrays]
+
+
+def test_choosing_adds_no_configuration() -> None:
+    rng = np.random.default_rng(24)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), a_sensor(rng, 10, 3))
+    state = learner.start(2, 10)
+    for _ in range(300):
+        y = rng.standard_normal(10)
+        y[rng.random(10) < 0.5] = np.nan
+        learner.choose(state, y, some_draws(rng, 2))
+    assert len(state.configurations) == len(state.sums) == len(state.weights) == 1
+    assert len(state._glimpses) <= 64
+    learner.learn(state, 0, y, 1.0)
+    assert len(state.configurations) == 2
+
+
+def test_choices_follow_a_sensor_that_was_estimated_anew() -> None:
+    """A configuration that was chosen by before, without any reward, is that of the sensor now."""
+    rng = np.random.default_rng(25)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), calibrated(rng))
+    state = learner.start(2, 3)
+    y, draws = np.array([0.5, np.nan, 1.0]), some_draws(rng, 2)
+    learner.choose(state, y, draws)
+    for _ in range(20):
+        x = rng.standard_normal(2)
+        learner.learn(state, 0, 3.0 * x[[0, 1, 1]], float(x.sum()), context=x)
+    seen = ~np.isnan(y)
+    fresh = state._configuration(0, seen)
+    assert_allclose(state.glimpsed(0, seen).design(y), fresh.design(y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("failing", ["Sums.empty", "np.full"])
+def test_an_interrupted_configuration_is_not_there(
+    failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(26)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), a_sensor(rng, 2, 3))
+    state = learner.start(2, 2)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"keyhole.core.learners.sensor_state.{failing}", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        state.configuration(0, np.array([True, False]))
+    monkeypatch.undo()
+    for seen in ([True, True], [True, False]):
+        place = state.configuration(0, np.array(seen))
+        assert state.configurations[place].seen.tolist() == seen
+    assert len(state.sums) == len(state.configurations) == len(state.weights) == 3
+
+
+def test_a_plain_reward_that_fails_is_in_no_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(28)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), a_sensor(rng, 3, 2))
+    state = learner.start(1, 3)
+    for _ in range(30):
+        learner.learn(state, 0, rng.standard_normal(3), float(rng.standard_normal()))
+    twin = state.copy()
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    for y in (np.ones(3), np.array([1.0, np.nan, 1.0])):  # the second is a new configuration
+        monkeypatch.setattr("keyhole.core.posterior.Posterior.learn_rows", fail)
+        with pytest.raises(MemoryError):
+            learner.learn(state, 0, y, 1.0)
+        monkeypatch.undo()
+        assert sum(sums.n.sum() for sums in state.sums) == twin.n.sum()
+        for each in (state, twin):
+            learner.learn(each, 0, y, 1.0)
+        for mine, theirs in zip(everything(state), everything(twin), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    "failing", ["refresh", "rebuild", "see_pair", "estimate_sensor", "refresh_all", "_rebuild"]
+)
+def test_a_reward_that_fails_changes_nothing(failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(27)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), calibrated(rng))
+    state, failures = learner.start(2, 3), 0
+    original = getattr(SensorState, failing)
+
+    def fail(*given: Any, **more: Any) -> None:
+        original(*given, **more)
+        raise np.linalg.LinAlgError("made to fail")
+
+    for k in range(40):
+        y = rng.standard_normal(3)
+        x = rng.standard_normal(2) if k >= 20 else None
+        reward, before = float(rng.standard_normal()), everything(state)
+        monkeypatch.setattr(SensorState, failing, fail)
+        try:
+            learner.learn(state, k % 2, y, reward, context=x)
+        except np.linalg.LinAlgError:
+            failures += 1
+            monkeypatch.undo()
+            for mine, theirs in zip(everything(state), before, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+            learner.learn(state, k % 2, y, reward, context=x)
+        monkeypatch.undo()
+        assert state.n.sum() == k + 1
+    assert failures > 0
 
 
 # -- what is refused ------------------------------------------------------------------------------
@@ -597,7 +801,7 @@ def test_sensors_that_do_not_fit_are_refused(sensors: Any, reason: str) -> None:
 
 
 def test_hybrid_parameters_are_refused() -> None:
-    with pytest.raises(kh.InvalidValue, match="sharing='hybrid' is not there for sensors"):
+    with pytest.raises(kh.InvalidValue, match="sharing must be 'per-arm' or 'shared' with"):
         kh.SensorLearner(kh.ThompsonSampling(sharing="hybrid"), kh.Sensor(sensing=np.eye(2)))
 
 
@@ -605,3 +809,16 @@ def test_sensors_are_equal_by_what_they_are() -> None:
     first, second = (kh.Sensor(sensing=np.eye(2), mean=[0.0, m]) for m in (0.0, 1.0))
     assert first == kh.Sensor(sensing=np.eye(2)) != second
     assert len({first, kh.Sensor(sensing=np.eye(2)), second}) == 2
+    doubted = first.doubted(np.eye(2), np.eye(2), 5.0)
+    assert doubted != first
+    assert doubted.digest != first.digest
+    assert doubted == kh.Sensor(sensing=np.eye(2)).doubted(np.eye(2), np.eye(2), 5.0)
+
+
+def test_a_sensor_is_found_by_itself_or_by_one_that_equals_it() -> None:
+    first, same, other = (kh.Sensor(sensing=np.eye(2), mean=m) for m in (0.0, 0.0, 1.0))
+    learner = kh.SensorLearner(kh.ThompsonSampling(), {"a": first, "b": same, "c": other})
+    assert [learner.place(one) for one in (first, same, other)] == [0, 1, 2]
+    assert learner.place(copy.deepcopy(other)) == 2
+    with pytest.raises(kh.InvalidValue, match="there is no sensor"):
+        learner.place(kh.Sensor(sensing=np.eye(2), mean=2.0))

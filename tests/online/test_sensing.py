@@ -1,6 +1,7 @@
 """Bandits with sensors: names, files, copies, merging, each reward once, and late truth."""
 
 import copy
+import inspect
 import json
 import pickle
 import signal
@@ -14,7 +15,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import keyhole as kh
 from keyhole.core import Draws, Streams
+from keyhole.core.learners import AnyLearner, Chosen
 from keyhole.files import read_arrays, write_arrays
+from keyhole.online.own import OwnBandit
 from keyhole.online.sensing import SensorBandit
 
 ARMS = ["A", "B", "C"]
@@ -167,8 +170,9 @@ def test_refused_calls_change_nothing() -> None:
         ),
         (lambda: one.merge(one), "with itself"),
         (lambda: one.merge(None), "another Bandit"),
-        (lambda: one.choose_many(np.ones((2, 2))), "choose_many is not there"),
-        (lambda: one.effects, "effects is not there"),
+        (lambda: one.choose_many(np.ones((2, 2))), "choose_many cannot be used"),
+        (lambda: one.effects, "effects cannot be used"),
+        (lambda: one.explain(decision), "explain cannot be used"),
     ]
     for refused, reason in refusals:
         with pytest.raises(kh.KeyholeError, match=reason):
@@ -275,10 +279,13 @@ def test_a_saved_bandit_goes_on_to_the_bit(tmp_path: Path, settings: dict[str, A
     assert isinstance(loaded, SensorBandit)
     assert loaded.learner == one.learner
     same(one, loaded)
+    same(one, SensorBandit.load(one.to_bytes()))
     live(one, 40, seed=7)
     live(loaded, 40, seed=7)
     same(one, loaded)
     assert isinstance(kh.Bandit.load(one.to_bytes()), SensorBandit)
+    with pytest.raises(kh.InvalidValue, match="not of a bandit with sensors"):
+        SensorBandit.load(kh.Bandit(kh.Greedy(), arms=2, dim=2).to_bytes())
 
 
 def test_a_file_with_late_truth_comes_back() -> None:
@@ -392,3 +399,82 @@ def test_ctrl_c_waits_until_a_reward_is_learned(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(kh.AlreadyLearned):
         one.learn(decision, 1.0)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_sensor_as_an_object_is_found_after_loading_and_copying() -> None:
+    mine = sensors()["calibrated"]
+    one = kh.Bandit(kh.SensorLearner(kh.ThompsonSampling(), {"mine": mine}), arms=2, dim=2)
+    for twin in (copy.deepcopy(one), kh.Bandit.load(one.to_bytes())):
+        assert twin.choose(np.ones(2), sensor=mine).sensor == "mine"
+
+
+def test_choosing_changes_nothing_that_is_saved() -> None:
+    one = bandit()
+    live(one, 20)
+    before = len(one._state.configurations)
+    y = np.array([np.nan, np.nan, np.nan, 1.0])
+    assert not any(c.seen.tolist() == [False] * 3 + [True] for c in one._state.configurations)
+    one.choose(y, sensor="known")
+    one.choice_probabilities(y, sensor="known")
+    assert len(one._state.configurations) == len(one._state.sums) == before
+
+
+def test_a_reward_that_fails_may_be_learned_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = bandit(), bandit()
+    decision = one.choose(np.ones(2), sensor="calibrated")
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise np.linalg.LinAlgError("made to fail")
+
+    for failing in ("see_pair", "refresh"):
+        monkeypatch.setattr(f"keyhole.core.SensorState.{failing}", fail)
+        with pytest.raises(np.linalg.LinAlgError):
+            one.learn(decision, 1.0, context=np.ones(3))
+        monkeypatch.undo()
+        assert set(one.counts.values()) == {0}
+    one.learn(decision, 1.0, context=np.ones(3))
+    other.learn(decision, 1.0, context=np.ones(3))
+    same(one, other)
+
+
+class Cautious:
+    """A learner that always chooses the first arm."""
+
+    def start(self, *_: Any, **__: Any) -> list[float]:
+        return []
+
+    def choose(self, *_: Any, **__: Any) -> Chosen:
+        return Chosen(0, 1.0)
+
+    def learn(self, *given: Any, **_: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        state, _arm, _observation, reward = given
+        state.append(reward)
+
+
+def test_ctrl_c_waits_until_a_learner_of_ones_own_has_learned() -> None:
+    own: AnyLearner = Cautious()
+    one = kh.Bandit(own, arms=ARMS, dim=2)
+    assert isinstance(one, OwnBandit)
+    decision = one.choose(np.ones(2))
+    with pytest.raises(KeyboardInterrupt):
+        one.learn(decision, 1.0)
+    assert one._state == [1.0]
+    assert one.counts["A"] == 1
+    with pytest.raises(kh.AlreadyLearned):
+        one.learn(decision, 1.0)
+    with pytest.raises(kh.InvalidValue, match="explain needs a linear-Gaussian learner"):
+        one.explain(decision)
+
+
+@pytest.mark.parametrize("kind", [OwnBandit, SensorBandit])
+def test_no_public_method_is_that_of_a_plain_bandit(kind: type[kh.Bandit]) -> None:
+    """All of `Bandit` works on a posterior of its own: each name has to be answered anew."""
+    public = {name for name in vars(kh.Bandit) if not name.startswith("_")}
+    assert {"choose", "explain", "save", "effects"} <= public
+    inherited = {
+        name
+        for name in public
+        if inspect.getattr_static(kind, name) is inspect.getattr_static(kh.Bandit, name)
+    }
+    assert not inherited

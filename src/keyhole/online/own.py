@@ -25,6 +25,7 @@ from keyhole.errors import InvalidValue, shown
 from keyhole.online import arguments
 from keyhole.online.bandit import Bandit
 from keyhole.online.decision import Decision
+from keyhole.online.holding import held_interrupts
 from keyhole.online.lineage import Lineage
 from keyhole.online.once import Once
 
@@ -170,10 +171,11 @@ class OwnBandit(Bandit):
             place = self._arms.parameter(decision.arm)
             if not again:
                 self._once.check(decision)
-            self._own.learn(self._state, place, decision.raw, number)
-            self._counts[place] += 1
-            self._once.add(decision)
-            self._lineage.additions += 1
+            with held_interrupts():  # the learner's state, counts and ids change together
+                self._own.learn(self._state, place, decision.raw, number)
+                self._counts[place] += 1
+                self._once.add(decision)
+                self._lineage.additions += 1
 
     # -- what needs a posterior -------------------------------------------------------------------
 
@@ -199,6 +201,10 @@ class OwnBandit(Bandit):
     def choice_probabilities(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there is no posterior."""
         self._refuse("choice_probabilities")
+
+    def explain(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: there are no coefficients of features."""
+        self._refuse("explain")
 
     def observe(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no units to learn."""

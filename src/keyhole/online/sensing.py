@@ -26,8 +26,9 @@ from keyhole.core import (
 )
 from keyhole.core.kernels import Bits
 from keyhole.errors import InvalidValue, shown
-from keyhole.files import Target
+from keyhole.files import Source, Target
 from keyhole.online import arguments, sensor_storage, sharing, storage
+from keyhole.online.bandit import Bandit
 from keyhole.online.decision import Decision
 from keyhole.online.holding import held_interrupts
 from keyhole.online.lineage import Lineage
@@ -324,6 +325,22 @@ class SensorBandit(OwnBandit):
         return storage.as_bytes(self.save)
 
     @classmethod
+    def load(cls, source: Source, **options: Any) -> SensorBandit:  # type: ignore[override]
+        """Return a saved bandit with sensors, as `Bandit.load`, which reads all kinds.
+
+        Parameters
+        ----------
+        source : path-like, binary file or bytes
+            The file.
+        **options
+            Those of `Bandit.load`.
+        """
+        bandit = Bandit.load(source, **options)
+        if not isinstance(bandit, SensorBandit):
+            raise InvalidValue("this file is not of a bandit with sensors: use Bandit.load")
+        return bandit
+
+    @classmethod
     def of_parts(cls, parts: sensor_storage.Parts, random: Bits | None) -> SensorBandit:
         """Return a bandit from a file, with a random stream, or that of the file.
 
@@ -346,7 +363,9 @@ class SensorBandit(OwnBandit):
         return bandit
 
     def _refuse(self, what: str) -> NoReturn:
-        raise InvalidValue(f"{what} is not there for a bandit with sensors, {shown(self._own)}")
+        raise InvalidValue(
+            f"{what} cannot be used in a bandit with sensors, got {shown(self._own)}"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:

@@ -18,7 +18,7 @@ from keyhole.core.learners.arms import Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.joint import choose_jointly
 from keyhole.core.learners.protocol import Chosen
-from keyhole.core.learners.sensor_state import CONTEXT, SensorState
+from keyhole.core.learners.sensor_state import SensorState
 from keyhole.core.observers import Sensor
 from keyhole.core.policies import Policy
 from keyhole.errors import InvalidValue, shown
@@ -77,9 +77,7 @@ class SensorLearner:
                 f"got {shown(self.policy)}"
             )
         if self.policy.sharing == "hybrid":
-            raise InvalidValue(
-                "sharing='hybrid' is not there for sensors: 'per-arm' or 'shared' is"
-            )
+            raise InvalidValue("sharing must be 'per-arm' or 'shared' with sensors, got 'hybrid'")
         names, sensors = _named(self.sensors) if self.is_complete else ((), self.sensors)
         scale = self.reward_scale
         checked = {
@@ -152,7 +150,10 @@ class SensorLearner:
                 return 0
             raise InvalidValue(f"sensor must be given, one of {self._listed}")
         if isinstance(sensor, Sensor):
-            found = next((j for j, one in enumerate(self.sensors) if one is sensor), None)
+            # Itself first: two sensors of different names may be equal.
+            same = [j for j, one in enumerate(self.sensors) if one is sensor]
+            same += [j for j, one in enumerate(self.sensors) if one == sensor]
+            found = same[0] if same else None
         elif isinstance(sensor, bool) or not isinstance(sensor, str | Integral):
             found = None
         else:
@@ -264,7 +265,7 @@ class SensorLearner:
         """
         j = self.place(sensor)
         pairs = zip(rows, ~np.isnan(rows), strict=True)
-        designs = [state.design(state.configuration(j, seen), row) for row, seen in pairs]
+        designs = [state.glimpsed(j, seen).design(row) for row, seen in pairs]
         return state.rows(np.stack(designs), arms)
 
     def learn(
@@ -304,13 +305,7 @@ class SensorLearner:
             )
         x = None if context is None else self.checked_context(context)
         j, parameter = self.place(sensor), int(state.arms.parameter_of[arm])
-        if x is None:
-            place = state.configuration(j, ~np.isnan(rows[0]))
-            state.add(parameter, place, rows[0], reward)
-        else:
-            place = state.configuration(CONTEXT, np.ones(self.context_dim, dtype=bool))
-            state.add(parameter, place, x, reward)
-            state.see_pair(j, x, rows[0])
+        state.learn(parameter, j, rows[0], reward, x)
 
     def checked_context(self, context: ArrayLike) -> Floats:
         """Return a context as an array, or raise `InvalidValue`."""

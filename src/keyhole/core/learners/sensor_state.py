@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 GROWTH = 1.25
 # The configuration of rewards whose context became known. It is the first one.
 CONTEXT = -1
+# Configurations without rewards that are remembered for the next choice.
+GLIMPSES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,11 @@ class Configuration:
         row: Floats = self.constant + self.gain @ y[self.seen]
         return row
 
+    def design(self, y: Floats) -> Floats:
+        """Return the columns of the posterior at a measurement, before their units, (c,)."""
+        row: Floats = self.columns @ self.base(y)
+        return row
+
 
 class SensorState:
     """What a `SensorLearner` has learned.
@@ -96,6 +103,7 @@ class SensorState:
         self.configurations: list[Configuration] = []
         self.sums: list[Sums] = []
         self._places: dict[tuple[int, bytes], int] = {}
+        self._glimpses: dict[tuple[int, bytes], Configuration] = {}
         self._unseen: Floats | None = None
         # The weight of each configuration for each parameter, NaN before its first reward.
         self.weights = np.empty((0, k))
@@ -131,14 +139,37 @@ class SensorState:
         key = (sensor, seen.tobytes())
         place = self._places.get(key)
         if place is None:
-            made = self._configuration(sensor, seen.copy())
-            place = self._places[key] = len(self.configurations)
-            self.configurations.append(made)
-            self.sums.append(Sums.empty(self.arms.n_parameters, len(made.constant)))
+            made, place = self.glimpsed(sensor, seen), len(self.configurations)
+            configurations = [*self.configurations, made]
+            sums = [*self.sums, Sums.empty(self.arms.n_parameters, len(made.constant))]
             unknown = np.full((1, self.arms.n_parameters), np.nan)
-            self.weights = np.concatenate([self.weights, unknown])
-            self._unseen = None
+            weights = np.concatenate([self.weights, unknown])
+            # All is made before anything is set, and the key comes last.
+            self.configurations, self.sums, self.weights = configurations, sums, weights
+            self._unseen, self._places[key] = None, place
         return place
+
+    def glimpsed(self, sensor: int, seen: Any) -> Configuration:
+        """Return a configuration to choose by; one without rewards is not added.
+
+        Parameters
+        ----------
+        sensor : int
+            The index of the sensor, or `CONTEXT`.
+        seen : ndarray of bool of shape (dim,)
+            The entries that are not missing.
+        """
+        key = (sensor, seen.tobytes())
+        place = self._places.get(key)
+        if place is not None:
+            return self.configurations[place]
+        made = self._glimpses.get(key)
+        if made is None:
+            made = self._configuration(sensor, seen.copy())
+            if len(self._glimpses) >= GLIMPSES:
+                self._glimpses = {}
+            self._glimpses[key] = made
+        return made
 
     def _configuration(self, sensor: int, seen: Any) -> Configuration:
         learner, c = self.learner, self.learner.n_columns
@@ -165,12 +196,15 @@ class SensorState:
         # E[x | seen] = D E[y | seen]: the doubt about D counts at the expected measurement.
         matrix, vector = now.filling(seen)
         filled = _affine(matrix, vector - now.observation_mean, middle)
-        values, vectors = np.linalg.eigh(now.doubt.gram)
+        # With a unit diagonal, measurements in units far apart do not drown each other.
+        scale = np.sqrt(np.diag(now.doubt.gram))
+        values, vectors = np.linalg.eigh(now.doubt.gram / np.outer(scale, scale))
+        root = vectors / np.sqrt(values.clip(min=np.finfo(np.float64).eps))
         start = learner.doubt_columns[sensor]
         end = start + learner.n_corrections(sensor)
         if not now.is_centred:
             columns[start, 0] = 1.0 / np.sqrt(now.doubt.n)
-        columns[end - now.dim : end] = (vectors / np.sqrt(values)) @ vectors.T @ filled
+        columns[end - now.dim : end] = root @ vectors.T @ (filled / scale[:, None])
         return Configuration(sensor, seen, gain, constant, columns, unseen)
 
     @property
@@ -180,44 +214,31 @@ class SensorState:
             self._unseen = np.stack([one.unseen for one in self.configurations])
         return self._unseen
 
-    def design(self, place: int, y: Floats) -> Floats:
-        """Return the columns of the posterior at a measurement, before their units, (c,).
-
-        Parameters
-        ----------
-        place : int
-            The index of its configuration.
-        y : ndarray of shape (dim,)
-            The measurement, or the context.
-        """
-        one = self.configurations[place]
-        row: Floats = one.columns @ one.base(y)
-        return row
-
     # -- columns ----------------------------------------------------------------------------------
 
     def _empty_posterior(self, dim: int) -> Posterior:
         prior = self.learner.policy.prior_precision
         return Posterior(n_parameters=self.arms.n_parameters, dim=dim, prior_precision=prior)
 
-    def set_bases(self) -> bool:
-        """Choose the columns that are needed; return whether the posterior is a new, empty one.
+    def set_bases(self) -> None:
+        """Choose the columns that are needed, and begin with an empty posterior in them.
 
         Rows of estimated sensors have x_hat and y, which say the same: they span fewer columns
         than there are. The prior is alike in all directions, so that any orthonormal basis of that
         span is as good, and directions that no row has would only blur the count of those that
         were learned. A known sensor, or a context that became known, needs all.
         """
-        learner = self.learner
-        if len(learner.doubt_columns) < len(self.sensors) or self.sums[0].n.any():
-            self.bases, dim = None, learner.n_columns
+        if self._needs_all_columns:
+            self.bases, dim = None, self.learner.n_columns
         else:
             bases = [self._basis(i) for i in range(self.arms.n_parameters)]
             self.bases, dim = np.stack(bases), bases[0].shape[1]
-        if dim == self.posterior.dim:
-            return False
         self.posterior = self._empty_posterior(dim)
-        return True
+
+    @property
+    def _needs_all_columns(self) -> bool:
+        has_known = len(self.learner.doubt_columns) < len(self.sensors)
+        return has_known or bool(self.sums[0].n.any())
 
     def _basis(self, i: int) -> Floats:
         """Return an orthonormal basis of the rows of all sensors, in a parameter's units."""
@@ -260,24 +281,64 @@ class SensorState:
         """
         i, one = parameter, self.configurations[place]
         row = one.base(y)
-        self.sums[place].add(i, row, reward)
         if place == 0 and self.bases is not None:  # the first context that became known
+            self.sums[place].add(i, row, reward)
             self.rebuild()
             return
-        if np.isnan(self.weights[place, i]):
-            self._set_first_weight(place, i)
-        root = float(np.sqrt(self.weights[place, i]))
+        weight, numerator = self.weights[place, i], self.numerators[i]
+        if np.isnan(weight):
+            weight, numerator = self._first_weight(place, i)
+        root = float(np.sqrt(weight))
         learned = root * self._in_basis(i, one.columns @ row)[None]
+        # What may fail comes first.
         self.posterior.learn_rows(np.array([i]), learned, np.array([root * reward]))
+        self.weights[place, i], self.numerators[i] = weight, numerator
+        self.sums[place].add(i, row, reward)
         if self.n[i] >= GROWTH * self.refreshed[i]:
             self.refresh(i)
 
-    def _set_first_weight(self, place: int, i: int) -> None:
-        """Set the weight of a configuration at its first reward; that of the very first is 1."""
-        variance = self._variance(i)[place]
-        if np.isnan(self.numerators[i]):
-            self.numerators[i] = variance
-        self.weights[place, i] = 1.0 if variance <= 0.0 else self.numerators[i] / variance
+    def _first_weight(self, place: int, i: int) -> tuple[float, float]:
+        """Return the weight of a configuration at its first reward, and the numerator of weights.
+
+        The weight of the very first reward is 1.
+        """
+        variance, numerator = float(self._variance(i)[place]), float(self.numerators[i])
+        if np.isnan(numerator):
+            numerator = variance
+        return (1.0 if variance <= 0.0 else numerator / variance), numerator
+
+    def learn(
+        self, parameter: int, sensor: int, y: Floats, reward: float, context: Floats | None
+    ) -> None:
+        """Learn a reward, and the context if it is known: all of it, or nothing if that raises.
+
+        Parameters
+        ----------
+        parameter : int
+            The parameter of the arm.
+        sensor : int
+            The index of the sensor.
+        y : ndarray of shape (dim,)
+            The measurement.
+        reward : float
+            The reward.
+        context : ndarray of shape (context_dim,) or None
+            The context.
+        """
+        seen = ~np.isnan(y)
+        # A reward that changes no more than its own sums and posterior does so at once. A new
+        # configuration without rewards, which is left if that fails, means nothing.
+        is_plain = self.n[parameter] + 1.0 < GROWTH * self.refreshed[parameter]
+        if context is not None:
+            is_plain = is_plain and self.bases is None and sensor not in self.pairs
+        state = self if is_plain else self.copy()
+        if context is None:
+            state.add(parameter, state.configuration(sensor, seen), y, reward)
+        else:
+            state.add(parameter, 0, context, reward)
+            state.see_pair(sensor, context, y)
+        if state is not self:
+            vars(self).update(vars(state))
 
     def see_pair(self, sensor: int, x: Floats, y: Floats) -> None:
         """Improve an estimated sensor by a context and its measurement.
@@ -303,6 +364,7 @@ class SensorState:
         self.sensors[sensor] = Sensor.of_pairs(
             pairs, self.learner.context_dim, self.learner.sensors[sensor].is_centred
         )
+        self._glimpses = {}
         for place, one in enumerate(self.configurations):
             if one.sensor == sensor:
                 self.configurations[place] = self._configuration(sensor, one.seen)
@@ -333,13 +395,13 @@ class SensorState:
     def _refresh(self, i: int, *, changed: bool = False) -> None:
         n = np.array([sums.n[i] for sums in self.sums])
         self.refreshed[i] = n.sum()
-        units = self.units[i].copy()
+        # The posterior's coordinates are those of the units and the basis that it was built in.
+        variance, units = self._variance(i), self.units[i].copy()
         self._set_units(i)
         if self.bases is not None and (changed or not np.array_equal(units, self.units[i])):
             self.bases[i] = self._basis(i)
         if not n.any():
             return
-        variance = self._variance(i)
         if (variance[n > 0.0] > 0.0).all():
             weights, self.numerators[i] = relative_weights(variance.clip(min=1e-300), n)
         else:  # rewards without any noise: all count alike
@@ -534,13 +596,19 @@ class SensorState:
 
     def __getstate__(self) -> dict[str, Any]:
         # The compiled part holds the arrays of this very posterior.
-        return {**vars(self), "_chooser": None}
+        return {**vars(self), "_chooser": None, "_glimpses": {}}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SensorState:
         twin = object.__new__(SensorState)
-        kept = ("learner", "rule", "arms")  # which never change
+        kept = ("learner", "rule", "arms", "_unseen")  # which never change
+        listed = ("configurations", "sensors", "_places")  # whose entries never do
         for name, value in self.__getstate__().items():
-            vars(twin)[name] = value if name in kept else copy.deepcopy(value, memo)
+            if name in kept:
+                vars(twin)[name] = value
+            elif name == "sums":
+                vars(twin)[name] = [sums.copy() for sums in value]
+            else:
+                vars(twin)[name] = (copy.copy if name in listed else copy.deepcopy)(value)
         return twin
 
     def merged(self, other: SensorState, base: SensorState | None) -> SensorState:
@@ -586,8 +654,10 @@ class SensorState:
         """Compute everything from the sums and the pairs, after these have changed."""
         for j in self.pairs:
             self.estimate_sensor(j)
-        self.set_bases()
-        # Weights follow from the posterior, which follows from weights: a second time settles it.
+        if self._needs_all_columns != (self.bases is None):
+            self.set_bases()
+        # Weights follow from the posterior, which follows from weights: two passes bring both
+        # close to what they converge to.
         for _ in range(2):
             self.refresh_all()
 

@@ -65,6 +65,10 @@ class Sums(NamedTuple):
         self.n[parameter] += 1.0
         self.squares[parameter] += reward * reward
 
+    def copy(self) -> Sums:
+        """Return an independent copy."""
+        return Sums(*(array.copy() for array in self))
+
     def times(self, matrix: Floats) -> Sums:
         """Return the sums over matrix u in place of u."""
         return Sums(matrix @ self.gram @ matrix.T, self.moment @ matrix.T, self.n, self.squares)

@@ -288,6 +288,7 @@ class Sensor:
             if _smallest(matrix) <= 0.0:
                 raise InvalidValue(f"{name} must be positive definite")
         twin = copy.copy(self)
+        vars(twin).pop("_key", None)  # which is that of the sensor without doubt
         object.__setattr__(twin, "doubt", Doubt(gram, spread, n))
         return twin
 
