@@ -129,3 +129,69 @@ def test_a_joint_draw_has_no_probabilities_to_explain() -> None:
     with pytest.raises(kh.InvalidValue, match="draw='per-arm'"):
         bandit.explain(decision, np.eye(3, 2))
     assert json.dumps(decision.to_dict())
+
+
+def test_a_decision_of_other_features_is_refused() -> None:
+    """Equal in number, columns in another order are others: nothing else would tell."""
+    recipes = [
+        kh.Features(categories={"plan": levels}) for levels in (["free", "pro"], ["pro", "free"])
+    ]
+    one, two = (
+        kh.Bandit(kh.Learner(kh.Greedy(), recipe), arms=["A"], seed=1) for recipe in recipes
+    )
+    plain = kh.Bandit(kh.Learner(kh.Greedy(), intercept=True), arms=["A"], dim=2, seed=1)
+    made = one.choose({"plan": "pro"})
+    carried = kh.Decision.from_dict(json.loads(json.dumps(made.to_dict())))
+    many = one.choose_many([{"plan": "pro"}] * 2)
+    for other in (two, plain):
+        before = other.to_bytes()
+        for decision in (made, carried, many[0]):
+            with pytest.raises(kh.InvalidValue, match="other features"):
+                other.learn(decision, 1.0)
+        for decisions in (many, list(many)):
+            with pytest.raises(kh.InvalidValue, match="other features"):
+                other.learn_many(decisions, [1.0, 1.0])
+        assert other.to_bytes() == before
+    one.learn(carried, 1.0)
+    one.learn_many(many, [1.0, 1.0])
+    sensor = kh.Sensor(sensing=np.eye(2), sensing_covariance=1.0)
+    seen = kh.Bandit(kh.SensorLearner(kh.Greedy(), {"s": sensor}), arms=["A"], dim=2, seed=1)
+    with pytest.raises(kh.InvalidValue, match="sensor 's'"):
+        plain.learn(seen.choose([1.0, 2.0], sensor="s"), 1.0)
+
+
+def test_a_file_takes_no_other_columns() -> None:
+    from sklearn.preprocessing import StandardScaler
+
+    def fitted(names: list[str]) -> kh.Transformed:
+        frame = __import__("pandas").DataFrame({name: [1.0, 2.0, 4.0] for name in names})
+        return kh.Transformed(StandardScaler().fit(frame))
+
+    bandit = kh.Bandit(kh.Learner(kh.Greedy(), fitted(["age", "price"])), arms=["A"], seed=1)
+    saved = bandit.to_bytes()
+    assert kh.Bandit.load(saved, features=fitted(["age", "price"])).dim == 2
+    for other in (fitted(["price", "age"]), kh.Features(numbers=["age", "price"])):
+        with pytest.raises(kh.FileError, match="not those of the saved bandit"):
+            kh.Bandit.load(saved, features=other)
+
+
+@pytest.mark.parametrize(
+    "option", [{"intercept": False}, {"missing": None}, {"standardize": False}]
+)
+def test_options_beside_features_are_not_ignored(option: dict[str, Any]) -> None:
+    with pytest.raises(kh.InvalidValue, match="option of the features"):
+        kh.Learner(kh.Greedy(), kh.Features(numbers=["age"]), **option)
+    # Those that the features have may be repeated.
+    kh.Learner(kh.Greedy(), kh.Features(numbers=["age"], **option), **option)
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        lambda: kh.Features(numbers=["constant", "x"]),
+        lambda: kh.Features(numbers=["a:b", "a", "b"], cross=[("a", "b")]),
+    ],
+)
+def test_two_columns_of_one_name_are_refused(recipe: Any) -> None:
+    with pytest.raises(kh.InvalidValue, match="two columns would have the name"):
+        kh.Bandit(kh.Learner(kh.Greedy(), recipe()), arms=["A"])

@@ -52,6 +52,8 @@ class Decision(Choice):
         The entries of the observation that were missing, and predicted from the others.
     levels : sequence of (str, str), optional
         The levels of growing categories, (field, level), that the observation has columns for.
+    recipe : str, optional
+        What tells the features that the observation was made with from others.
     sensor : str or int, optional
         The name of the sensor that the observation is a measurement of.
 
@@ -78,6 +80,7 @@ class Decision(Choice):
         predicted: ArrayLike = (),
         levels: Sequence[tuple[str, str]] | None = None,
         sensor: Arm | None = None,
+        recipe: str | None = None,
     ) -> None:
         seen = checks.with_missing("observation", observation)
         if seen.ndim != 1:
@@ -98,6 +101,9 @@ class Decision(Choice):
         self._has_missing = bool(np.isnan(seen).any())
         self._predicted = _places(predicted, seen.size)
         self._grown = None if levels is None else _levels(levels)
+        if not (recipe is None or isinstance(recipe, str)):
+            raise InvalidValue(f"recipe must be a text, got {shown(recipe)}")
+        self._recipe = recipe
         self._sensor: Arm | None = None if sensor is None else arm_name(sensor)
 
     @classmethod
@@ -227,6 +233,7 @@ class Decision(Choice):
             id=self.id,
             predicted=predicted,
             levels=self._grown,
+            recipe=self._recipe,
             sensor=self.sensor,
         )
         other._learned_by = self._learned_by
@@ -241,7 +248,11 @@ class Decision(Choice):
             for name in ("id", "arm", "probability", "score", "observation")
         }
         rest = {"predicted": record["predicted"]} if self._predicted else {}
-        for name, value in (("levels", self._grown), ("sensor", self.sensor)):
+        for name, value in (
+            ("levels", self._grown),
+            ("recipe", self._recipe),
+            ("sensor", self.sensor),
+        ):
             if value is not None:
                 rest[name] = record[name]
         return {**ordered, **rest}
@@ -258,7 +269,7 @@ class Decision(Choice):
             )
         known = (
             *("arm", "observation", "probability", "score", "id", "predicted"),
-            *("levels", "sensor"),
+            *("levels", "recipe", "sensor"),
         )
         return cls(**{name: record[name] for name in known if name in record})
 
@@ -282,6 +293,7 @@ class Decision(Choice):
             "observation": [None if x != x else x for x in self._observation.tolist()],
             "predicted": list(self._predicted),
             "levels": None if self._grown is None else [list(pair) for pair in self._grown],
+            "recipe": self._recipe,
             "sensor": self.sensor,
         }
 

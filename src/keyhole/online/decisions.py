@@ -27,6 +27,7 @@ class Batch(NamedTuple):
     id: str
     is_for_all: bool
     grown: tuple[tuple[str, str], ...] | None = None  # levels that columns stand for
+    recipe: str | None = None  # that of the features
 
 
 class Decisions(Sequence[Decision]):
@@ -105,6 +106,7 @@ class Decisions(Sequence[Decision]):
             bool(left.any()),
         )
         decision._learned_by, decision._grown = self._learned_by, batch.grown
+        decision._recipe = batch.recipe
         return decision
 
     def _chance(self, i: int) -> Chance | None:

@@ -77,7 +77,7 @@ class Rounds(WholeCalls):
             len(rows) == 1,
             *(() if plain else _missing_in(rows[row], own)),
         )
-        decision._grown = learned.grown
+        decision._grown, decision._recipe = learned.grown, learned.recipe
         if rule.joint and self._probabilities:
             decision._probability = chosen.probability
         self._columns = columns
@@ -137,6 +137,7 @@ class Rounds(WholeCalls):
             checks.LARGEST,
             everyday,
             learned.grown,
+            learned.recipe,
         )
         if is_usual:
             self._kept = online
@@ -177,6 +178,7 @@ class Rounds(WholeCalls):
             f"{lineage.run}-{lineage.decisions}",
             for_all,
             self._learned.grown,
+            self._learned.recipe,
         )
         self._columns = columns
         self._see(rounds.reshape(math.prod(rounds.shape[:-1]), dim))
@@ -235,7 +237,21 @@ class Rounds(WholeCalls):
         self._check_missing(y)
         return y, raw
 
+    def _check_recipe(self, decision: Decision) -> None:
+        """Raise if a decision was made from other columns, whatever their number."""
+        if decision._recipe is not None and decision._recipe != self._learned.recipe:
+            raise InvalidValue(
+                "this decision was made with other features: their fields, levels or order differ, "
+                "and its numbers would be taken for others"
+            )
+        if decision.sensor is not None:
+            raise InvalidValue(
+                f"this decision was made through the sensor {decision.sensor!r}, which needs a "
+                "SensorLearner"
+            )
+
     def _learn(self, decision: Decision, reward: float, again: bool) -> None:
+        self._check_recipe(decision)
         parameter = self._learned.arms.parameter(decision.arm)
         if not again:
             self._once.check(decision)
@@ -258,6 +274,8 @@ class Rounds(WholeCalls):
 
     def _learn_many(self, given: arguments.Rewards, again: bool) -> None:
         decisions, rewards, arms = given.decisions, given.rewards, given.arms
+        for each in decisions if isinstance(decisions, list) else decisions[:1]:
+            self._check_recipe(each)
         indices = np.array([self._learned.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if not again:
             self._once.check_many(decisions)

@@ -8,6 +8,7 @@ The array `header` is a text, a JSON object of these fields:
     arms                 the names of the arms, in order; k parameters follow from them
     dim                  the length of an observation
     features             the recipe of named fields, or null; "own" for one that no file can hold
+    recipe               a digest that tells the columns of these features from others
     levels               the levels of growing categories that have columns, [field, level] each
     arm_records          the records of arms that are always the same
     observer             the options intercept, standardize, missing and clip of the learner
@@ -121,6 +122,7 @@ def snapshot(parts: Parts) -> Record:
         "arms": list(learned.arms.names),
         "dim": observer.dim,
         "features": _recipe_record(parts.learner.features),
+        "recipe": learned.recipe,
         "levels": [list(pair) for pair in learned.grown or ()],
         "arm_records": [[name, one] for name, one in learned.arm_records.items()],
         "observer": observer.options,
@@ -290,6 +292,8 @@ def parse(record: Record, policy: Policy | None, features: Recipe | None = None)
         policy = policy_of(header["policy"], policy)
         recipe = _recipe(header["features"], features)
         encoder = None if recipe is None else _encoder(recipe, header["levels"])
+        if (None if encoder is None else encoder.digest) != header["recipe"]:
+            raise FileError("the columns of these features are not those of the saved bandit")
         observer = restoring.observer(header, arrays, encoder)
         learner = Learner(policy, recipe, **observer.options)
         arms = learner.arms(listed("arms", header["arms"]))

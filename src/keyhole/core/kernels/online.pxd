@@ -5,7 +5,7 @@ from keyhole.core.kernels.recent cimport RecentIds
 
 
 cdef class Choice:
-    cdef public object _arm, _score, _id, _run, _predicted, _learned_by, _probability, _score_params, _grown
+    cdef public object _arm, _score, _id, _run, _predicted, _learned_by, _probability, _score_params, _grown, _recipe
     cdef public long long _number
     cdef public bint _is_for_all, _has_missing
     cdef public double _epsilon
@@ -52,7 +52,7 @@ cdef class Online:
     cdef double offset
     cdef bint takes_missing
     cdef readonly Everyday everyday
-    cdef readonly object grown
+    cdef readonly object grown, recipe
     cdef double[:, ::1] design, spare
 
     cdef object choose_observed(self, object own, Py_ssize_t n)

@@ -69,6 +69,7 @@ class Choice:
         self._predicted: tuple[int, ...] = ()
         self._has_missing: bool = False
         self._grown: tuple[tuple[str, str], ...] | None = None
+        self._recipe: str | None = None
         self._learned_by: tuple[object, ...] = ()
 
     @cython.ccall
@@ -163,6 +164,8 @@ class Online:
         What is done to observations and rewards before the posterior sees them.
     grown : tuple, optional
         The levels of growing categories that columns stand for.
+    recipe : str, optional
+        What tells the columns of features from those of others.
     """
 
     def __init__(
@@ -178,6 +181,7 @@ class Online:
         largest: float,
         everyday: Everyday | None = None,
         grown: Any = None,
+        recipe: Any = None,
     ) -> None:
         self.chooser, self.core = chooser, chooser.core
         self.names, self.parameters = names, parameters
@@ -186,7 +190,7 @@ class Online:
         self.largest, self.z = largest, np.empty(chooser.n_arms)
         self.dim, self.offset = self.core.dim, 0.0
         self.everyday: Any = everyday
-        self.grown = grown
+        self.grown, self.recipe = grown, recipe
         self.takes_missing, self.last_row = False, 0
         if everyday is not None:
             self.dim, self.offset = everyday.observer.dim, everyday.offset
@@ -275,7 +279,7 @@ class Online:
         chooser: Chooser = self.chooser
         choice: Choice = Choice.__new__(self.kind)
         choice._set(self.names[place], chooser.value + self.offset, seen, n == 1)
-        choice._run, choice._grown = self.tally.run, self.grown
+        choice._run, choice._grown, choice._recipe = self.tally.run, self.grown, self.recipe
         if chooser.keeps:
             score_params: Any = chooser.score_params
             if chooser.n_columns < chooser.n_arms:
@@ -323,6 +327,7 @@ class Online:
             or choice._learned_by != ()
             or self.recent.has(key)
             or choice._grown is not self.grown
+            or choice._recipe != self.recipe
             or (self.everyday is not None and not self.is_everyday(choice))
         ):
             return False

@@ -22,6 +22,10 @@ from keyhole.core.policies import Policy
 from keyhole.core.posterior import Posterior
 from keyhole.errors import InvalidValue, shown
 
+# The options of a learner without features; with them they are the features'.
+USUAL = {"intercept": False, "standardize": False, "missing": None, "clip": CLIP}
+NOT_GIVEN: Any = object()
+
 
 @dataclass(frozen=True, repr=False)
 class Learner:
@@ -63,10 +67,10 @@ class Learner:
     policy: Policy
     features: Recipe | None = None
     _: KW_ONLY
-    intercept: bool = False
-    standardize: bool = False
-    missing: Fill | None = None
-    clip: float | None = CLIP
+    intercept: bool = NOT_GIVEN
+    standardize: bool = NOT_GIVEN
+    missing: Fill | None = NOT_GIVEN
+    clip: float | None = NOT_GIVEN
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
@@ -76,6 +80,9 @@ class Learner:
             )
         if self.features is not None:
             self._take_options()
+        for name, usual in USUAL.items():
+            if getattr(self, name) is NOT_GIVEN:
+                object.__setattr__(self, name, usual)
         for name, value in self._observer().options.items():  # checked, and plain
             object.__setattr__(self, name, value)
 
@@ -87,9 +94,12 @@ class Learner:
                 f"got {shown(self.features)}"
             )
         for name in OPTIONS:
-            given, usual = getattr(self, name), type(self).__dataclass_fields__[name].default
-            if given not in (usual, getattr(self.features, name)):
-                raise InvalidValue(f"{name} is an option of the features here: give it to them")
+            given, theirs = getattr(self, name), getattr(self.features, name)
+            if given is not NOT_GIVEN and given != theirs:
+                raise InvalidValue(
+                    f"{name} is an option of the features here: give it to them, "
+                    f"Features(..., {name}={given!r})"
+                )
             object.__setattr__(self, name, getattr(self.features, name))
 
     @classmethod
@@ -253,6 +263,6 @@ class Learner:
         changed = [
             f"{f.name}={getattr(self, f.name)!r}"
             for f in fields(self)
-            if f.name != "policy" and getattr(self, f.name) != f.default
+            if f.name in USUAL and getattr(self, f.name) != USUAL[f.name]
         ]
         return f"Learner({', '.join([repr(self.policy), *changed])})"

@@ -85,6 +85,7 @@ class LearnerState:
     ) -> None:
         self.arms = arms
         self.encoder = encoder
+        self._recipe: str | None = None
         # The records of arms that are always the same.
         self.arm_records: dict[Arm, dict[str, Any]] = {}
         self.observer = observer
@@ -172,6 +173,13 @@ class LearnerState:
     def grown(self) -> tuple[tuple[str, str], ...] | None:
         """The levels of growing categories that have columns; None if no category can grow."""
         return None if self.encoder is None or not self.encoder.can_grow else self.encoder.grown
+
+    @property
+    def recipe(self) -> str | None:
+        """What tells the columns of these features from those of others; None without features."""
+        if self.encoder is not None and self._recipe is None:
+            self._recipe = self.encoder.digest
+        return self._recipe
 
     def know(self, encoder: Encoder) -> None:
         """Add the columns of levels that were not seen before; nothing that was learned changes."""

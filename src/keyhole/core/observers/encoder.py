@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from keyhole import checks
 from keyhole.core.kernels import Floats, Ints
 from keyhole.core.observers import records
+from keyhole.core.observers.layout import CONSTANT
 from keyhole.errors import InvalidValue, shown
 
 if TYPE_CHECKING:
@@ -45,6 +48,11 @@ def bucket(level: str, n: int) -> int:
         Number of columns.
     """
     return zlib.crc32(level.encode("utf-8", "surrogatepass")) % n
+
+
+def digest_of(content: Any) -> str:
+    """Return 12 hexadecimal digits of a hash of something that JSON can hold."""
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
 
 class _Plan(NamedTuple):
@@ -131,6 +139,7 @@ class Encoder:
         layout.cross_all(self.features.all_crosses)
         for name, level in grown:
             layout.grow(name, level)
+        layout.check_names()
         values: dict[str, Any] = {
             "grown": grown,
             "names": tuple(layout.names),
@@ -138,7 +147,7 @@ class Encoder:
             "group": _frozen(np.array(layout.group, dtype=np.int64)),
             "column_fields": tuple(layout.fields),
             "crosses": _frozen(np.array(layout.crosses, dtype=np.int64).reshape(-1, 2)),
-            "cross_names": tuple(f"{layout.names[i]}:{layout.names[j]}" for i, j in layout.crosses),
+            "cross_names": tuple(layout.cross_names()),
             "columns": MappingProxyType({k: tuple(v) for k, v in layout.columns.items()}),
             "levels": MappingProxyType({k: tuple(v) for k, v in layout.tables.items()}),
             "_tables": layout.tables,
@@ -155,6 +164,11 @@ class Encoder:
     def dim(self) -> int:
         """Number of columns, without those that are crossed."""
         return len(self.names)
+
+    @property
+    def digest(self) -> str:
+        """A short text that tells the columns of this recipe from those of others."""
+        return digest_of(self.features.to_dict())
 
     @property
     def takes_rows(self) -> bool:
@@ -381,6 +395,21 @@ class _Layout:
                 levels = {level: self._add(full, f"={level}", True) for level in spec}
                 plan.levelled.append((name, full, levels, self.columns[full], False))
         return plan
+
+    def cross_names(self) -> list[str]:
+        """Return the names of crossed columns."""
+        return [f"{self.names[i]}:{self.names[j]}" for i, j in self.crosses]
+
+    def check_names(self) -> None:
+        """Raise if two columns would have one name, or the name of the constant."""
+        known = {CONSTANT}
+        for name in (*self.names, *self.cross_names()):
+            if name in known:
+                raise InvalidValue(
+                    f"two columns would have the name {name!r}: rename the field; a cross is named "
+                    f"'one:other', and the constant {CONSTANT!r}"
+                )
+            known.add(name)
 
     def cross_all(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Cross the columns that there are; those of levels seen later are crossed then."""

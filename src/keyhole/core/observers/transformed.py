@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from keyhole import checks
 from keyhole.core.kernels import Floats, Ints
 from keyhole.core.observers import records
+from keyhole.core.observers.encoder import digest_of
 from keyhole.core.observers.observer import CLIP, Fill, Observer
 from keyhole.errors import InvalidValue, MissingExtra, install_line, shown
 
@@ -107,6 +108,11 @@ class TransformedEncoder:
     def column_fields(self) -> tuple[str, ...]:
         """The columns themselves: a transformer does not tell which field a column is of."""
         return self.names
+
+    @property
+    def digest(self) -> str:
+        """A short text that tells these columns from those of other names."""
+        return digest_of(list(self.names))
 
     @property
     def can_grow(self) -> bool:
