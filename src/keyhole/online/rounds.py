@@ -226,7 +226,7 @@ class Rounds(WholeCalls):
     def _check_missing(self, y: Floats) -> None:
         """Raise if decisions' observations have missing entries, and may not."""
         observer = self._observer
-        if observer.missing is None and observer.dropped(y).any():
+        if observer.missing is None and (observer.layout.unseen or np.isnan(y).any()):
             raise InvalidValue(
                 "this decision's observation has missing entries, which need missing='predict'"
             )
@@ -237,21 +237,20 @@ class Rounds(WholeCalls):
         self._check_missing(y)
         return y, raw
 
-    def _check_recipe(self, decision: Decision) -> None:
+    def _check_recipe(self, recipe: str | None, sensor: Arm | None) -> None:
         """Raise if a decision was made from other columns, whatever their number."""
-        if decision._recipe is not None and decision._recipe != self._learned.recipe:
+        if recipe is not None and recipe != self._learned.recipe:
             raise InvalidValue(
                 "this decision was made with other features: their fields, levels or order differ, "
                 "and its numbers would be taken for others"
             )
-        if decision.sensor is not None:
+        if sensor is not None:
             raise InvalidValue(
-                f"this decision was made through the sensor {decision.sensor!r}, which needs a "
-                "SensorLearner"
+                f"this decision was made through the sensor {sensor!r}, which needs a SensorLearner"
             )
 
     def _learn(self, decision: Decision, reward: float, again: bool) -> None:
-        self._check_recipe(decision)
+        self._check_recipe(decision._recipe, decision.sensor)
         parameter = self._learned.arms.parameter(decision.arm)
         if not again:
             self._once.check(decision)
@@ -274,8 +273,11 @@ class Rounds(WholeCalls):
 
     def _learn_many(self, given: arguments.Rewards, again: bool) -> None:
         decisions, rewards, arms = given.decisions, given.rewards, given.arms
-        for each in decisions if isinstance(decisions, list) else decisions[:1]:
-            self._check_recipe(each)
+        if isinstance(decisions, Decisions):
+            self._check_recipe(decisions._batch.recipe, None)
+        else:
+            for each in decisions:
+                self._check_recipe(each._recipe, each.sensor)
         indices = np.array([self._learned.arms.parameter(arm) for arm in arms], dtype=np.int64)
         if not again:
             self._once.check_many(decisions)

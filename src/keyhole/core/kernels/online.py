@@ -206,19 +206,21 @@ class Online:
             y = np.array(y)
         if type(y) is not np.ndarray or y.dtype is not FLOAT64:
             return None
+        n_axes: cython.int = y.ndim
         rows: cython.Py_ssize_t = 1
-        if y.ndim == 2 and y.shape[1] == self.dim:
+        if n_axes == 2 and y.shape[1] == self.dim:
             rows = y.shape[0]
-        elif y.ndim != 1 or y.shape[0] != self.dim:
-            return None
-        if rows != 1 and rows != self.chooser.n_arms:
+            if rows != 1 and rows != self.chooser.n_arms:
+                return None
+        elif n_axes != 1:
             return None
         own: Any = y.copy()
         if self.everyday is not None:
-            return self.choose_observed(own if y.ndim == 2 else own[None], rows)
-        own = own.reshape(-1) if y.ndim == 2 else own
+            return self.choose_observed(own if n_axes == 2 else own[None], rows)
+        if n_axes == 2:
+            own = own.reshape(-1)
         seen: cython.double[::1] = own
-        if not self.usable(seen):
+        if seen.shape[0] != rows * self.dim or not self.usable(seen):
             return None
         self.last = None  # its P y is about to be written over
         place = self.place_of(start_of(seen), self.dim if rows > 1 else 0)
@@ -232,6 +234,8 @@ class Online:
         everyday: Everyday = self.everyday
         observer: RowObserver = everyday.observer
         raw: cython.double[:, ::1] = own
+        if raw.shape[1] != self.dim:
+            return None
         is_missing: cython.int = self.missing_in(raw)
         if is_missing < 0 or observer.seen + n >= everyday.next_look or observer.is_far(raw, 0, n):
             return None
@@ -327,7 +331,7 @@ class Online:
             or choice._learned_by != ()
             or self.recent.has(key)
             or choice._grown is not self.grown
-            or choice._recipe != self.recipe
+            or choice._recipe is not self.recipe
             or (self.everyday is not None and not self.is_everyday(choice))
         ):
             return False

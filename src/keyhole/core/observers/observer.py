@@ -322,6 +322,8 @@ class Observer:
         An entry that is still missing was never seen, and becomes 0. A dropped row becomes 0 in
         every column.
         """
+        if self.is_plain:
+            return rows
         flat = rows.reshape(math.prod(rows.shape[:-1]), self.dim)
         design: Floats = self.rows.converted(flat)
         if self.missing == "drop":
