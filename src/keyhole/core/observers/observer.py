@@ -323,7 +323,7 @@ class Observer:
         every column.
         """
         if self.is_plain:
-            return rows
+            return np.require(rows, requirements=["C", "W"])  # as kernels take them
         flat = rows.reshape(math.prod(rows.shape[:-1]), self.dim)
         design: Floats = self.rows.converted(flat)
         if self.missing == "drop":
