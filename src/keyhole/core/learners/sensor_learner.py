@@ -45,6 +45,9 @@ class SensorLearner:
         "oracle", for simulations, takes those of the world that the learner plays in.
     intercept : bool, default False
         Fit a constant per arm.
+        The constant has the same prior as the coefficients: with contexts whose mean is far from
+        0, a large constant is shrunk and the coefficients lean to make up for it. Measure such
+        contexts from their mean.
     reward_scale : float, optional
         The standard deviation of a reward given the context; by default it is learned.
     em : bool, default False
