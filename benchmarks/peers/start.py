@@ -38,7 +38,9 @@ def simulation() -> dict[str, float]:
     start = time.perf_counter()
     import keyhole as kh
 
-    world = kh.LinearWorld.random(n_arms=5, context_dim=10, dim=10, seed=1)
+    # Versions before had another word for the length of an observation.
+    length = {"dim" if hasattr(kh, "Learner") else "observation_dim": 10}
+    world = kh.LinearWorld.random(n_arms=5, context_dim=10, seed=1, **length)
     kh.simulate  # noqa: B018 - a name of the package is imported when it is first used
     policy, called = kh.ThompsonSampling(), time.perf_counter()
     kh.simulate(world, policy, horizon=100, replications=2, seed=1, workers=1, progress=False)
