@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import keyhole as kh
 from keyhole.core import Draws, Floats, SensorState
+from keyhole.core.learners.sensor_configurations import configured
 from keyhole.core.learners.sensor_sums import em_step, reward_variance
 
 
@@ -632,7 +633,7 @@ def test_choices_follow_a_sensor_that_was_estimated_anew() -> None:
         x = rng.standard_normal(2)
         learner.learn(state, 0, 3.0 * x[[0, 1, 1]], float(x.sum()), context=x)
     seen = ~np.isnan(y)
-    fresh = state._configuration(0, seen)
+    fresh = configured(learner, state.sensors, 0, seen)
     assert_allclose(state.glimpsed(0, seen).design(y), fresh.design(y), rtol=1e-12)
 
 
@@ -647,7 +648,7 @@ def test_an_interrupted_configuration_is_not_there(
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"keyhole.core.learners.sensor_state.{failing}", interrupt)
+    monkeypatch.setattr(f"keyhole.core.learners.sensor_fit.{failing}", interrupt)
     with pytest.raises(KeyboardInterrupt):
         state.configuration(0, np.array([True, False]))
     monkeypatch.undo()
