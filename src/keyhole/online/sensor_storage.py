@@ -9,13 +9,13 @@ The header has, besides `written_by`, `policy`, `arms`, `probabilities`, `random
     context_dim, intercept, reward_scale, em
                          the settings of the learner
     configurations       for each the index of its sensor (-1: the context) and the entries seen
-    reward_variance, estimated, paired
-                         s^2, and how many rewards or pairs there were when they were last used
+    reward_variance, estimated
+                         s^2, and how many rewards there were when it was estimated
 
 The arrays are those of the posterior (`storage`), `weights` (m, k), `numerators` (k,), `units`
 (k, c) and `refreshed` (k,), and three flat ones: `sensors`, `pairs` and `sums` have one number
-after the other of every sensor, of the moments of every calibrated one, and of the sums of every
-configuration.
+after the other of every sensor, of the moments of every calibrated one (those of all pairs, and
+those that it was last estimated from), and of the sums of every configuration.
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ def snapshot(parts: Parts) -> storage.Record:
         "configurations": [[one.sensor, one.seen.tolist()] for one in state.configurations],
         "reward_variance": state.reward_variance,
         "estimated": state.estimated,
-        "paired": list(state.paired.values()),
         "probabilities": parts.probabilities,
         "random": parts.random.tolist(),
         "lineage": parts.pasts,
@@ -91,7 +90,7 @@ def snapshot(parts: Parts) -> storage.Record:
         "units": state.units,
         "refreshed": state.refreshed,
         "sensors": _flat([array for one in learner.sensors for array in _arrays(one)]),
-        "pairs": _flat([array for pairs in state.pairs.values() for array in pairs]),
+        "pairs": _flat([array for pairs in _all_pairs(state) for array in pairs]),
         "sums": _flat([array for sums in state.sums for array in sums]),
     }
     return storage.Record(header, arrays).copy()
@@ -110,6 +109,11 @@ def _arrays(sensor: Sensor) -> list[Floats]:
     known = [sensor.sensing, sensor.context_covariance, sensor.sensing_covariance]
     known += [sensor.mean, sensor.offset]
     return known if sensor.doubt is None else [*known, *(np.asarray(one) for one in sensor.doubt)]
+
+
+def _all_pairs(state: SensorState) -> list[Moments]:
+    """Return, for each calibrated sensor, all pairs and those that it was last estimated from."""
+    return [one for j, pairs in state.pairs.items() for one in (pairs, state.sensors[j].pairs)]
 
 
 def _flat(arrays: list[Floats]) -> Floats:
@@ -220,13 +224,15 @@ def _moments(numbers: _Numbers, size: int) -> Moments:
 def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Set what was learned."""
     k, learner = state.arms.n_parameters, state.learner
-    pairs, behind = _Numbers("pairs", arrays), False
-    for (j, known), paired in zip(state.pairs.items(), header["paired"], strict=True):
-        state.pairs[j] = _moments(pairs, len(known.origin))
-        behind |= checks.real("paired", paired, min_value=0.0) != state.pairs[j].seen[0]
-        if state.pairs[j].seen[0] < known.seen[0]:
-            raise FileError("the saved pairs are fewer than the sensor was calibrated from")
-        state.estimate_sensor(j)
+    pairs = _Numbers("pairs", arrays)
+    for j, known in state.pairs.items():
+        state.pairs[j], before = (_moments(pairs, len(known.origin)) for _ in range(2))
+        if not known.seen[0] <= before.seen[0] <= state.pairs[j].seen[0]:
+            raise FileError(
+                "the saved pairs must be at least those that the sensor was estimated from, and "
+                "those at least the ones that it was calibrated from"
+            )
+        state.estimate_sensor(j, before)
     pairs.end()
     sums = _Numbers("sums", arrays)
     for sensor, seen in storage.listed("configurations", header["configurations"]):
@@ -263,5 +269,3 @@ def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArr
     state.estimated = checks.real("estimated", header["estimated"], min_value=0.0)
     if learner.reward_scale is not None and state.reward_variance != learner.reward_scale**2:
         raise InvalidValue("reward_variance must be that of reward_scale")
-    if behind:  # the posterior is that of sensors estimated from fewer pairs
-        state.rebuild()

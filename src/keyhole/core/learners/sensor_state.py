@@ -41,8 +41,6 @@ class SensorState(SensorFit):
             for j, sensor in enumerate(self.sensors)
             if sensor.pairs is not None
         }
-        # The number of pairs from which each of those sensors was estimated last.
-        self.paired = {j: float(pairs.seen[0]) for j, pairs in self.pairs.items()}
         self._chooser: kernels.Chooser | None = None
 
     # -- learning ---------------------------------------------------------------------------------
@@ -125,16 +123,25 @@ class SensorState(SensorFit):
         if sensor not in self.pairs or np.isnan(y).any():
             return
         self.pairs[sensor].add(np.concatenate([x, y])[None])
-        if float(self.pairs[sensor].seen[0]) >= GROWTH * max(self.paired[sensor], 1.0):
+        before = float(self.sensors[sensor].pairs.seen[0])  # when it was estimated last
+        if float(self.pairs[sensor].seen[0]) >= GROWTH * max(before, 1.0):
             self.estimate_sensor(sensor)
             self.refresh_all()
 
-    def estimate_sensor(self, sensor: int) -> None:
-        """Estimate a sensor from all of its pairs, and convert its configurations."""
-        pairs = self.pairs[sensor]
-        self.paired[sensor] = float(pairs.seen[0])
+    def estimate_sensor(self, sensor: int, pairs: Moments | None = None) -> None:
+        """Estimate a sensor anew, and convert its configurations.
+
+        Parameters
+        ----------
+        sensor : int
+            The index of the sensor.
+        pairs : Moments, optional
+            The sums over pairs (x, y) to estimate it from; by default those of all pairs.
+        """
         self.sensors[sensor] = Sensor.of_pairs(
-            pairs, self.learner.context_dim, self.learner.sensors[sensor].is_centred
+            self.pairs[sensor] if pairs is None else pairs,
+            self.learner.context_dim,
+            self.learner.sensors[sensor].is_centred,
         )
         self._glimpses = {}
         for place, one in enumerate(self.configurations):
