@@ -26,6 +26,7 @@ from keyhole.core.learners import (
     widened,
 )
 from keyhole.core.observers import (
+    REWARDS,
     SAMPLE,
     Belief,
     Effects,
@@ -69,6 +70,7 @@ __all__ = [
     "MOST_ARMS",
     "OFUL",
     "POLICIES",
+    "REWARDS",
     "SAMPLE",
     "AnyLearner",
     "Arm",

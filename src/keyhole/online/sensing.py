@@ -139,6 +139,16 @@ class SensorBandit(OwnBandit):
             for arm, i in zip(self.arms, parameter_of, strict=True)
         }
 
+    @property
+    def constants(self) -> dict[Arm, tuple[float, float]]:
+        """Mean and standard deviation of each arm's constant, the reward at a context of 0."""
+        if not self._own.intercept:
+            raise InvalidValue("constants need SensorLearner(intercept=True)")
+        with self._lock:
+            means, errors = (part.tolist() for part in self._state.constants())
+        parameter_of = self._state.arms.parameter_of.tolist()
+        return {arm: (means[i], errors[i]) for arm, i in zip(self.arms, parameter_of, strict=True)}
+
     def belief(self, y: ArrayLike, *, sensor: object = None) -> Belief:
         """Return mean and covariance of the context given a measurement, as is known now.
 

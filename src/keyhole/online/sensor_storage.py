@@ -9,6 +9,7 @@ The header has, besides `written_by`, `policy`, `arms`, `probabilities`, `random
     context_dim, intercept, reward_scale, em
                          the settings of the learner
     configurations       for each the index of its sensor (-1: the context) and the entries seen
+    first_rewards        the first rewards, whose median is the number that rewards count from
     reward_variance, estimated
                          s^2, and how many rewards there were when it was estimated
 
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from keyhole import checks
 from keyhole.core import (
+    REWARDS,
     Arms,
     Floats,
     Moments,
@@ -76,6 +78,7 @@ def snapshot(parts: Parts) -> storage.Record:
         "reward_scale": learner.reward_scale,
         "em": learner.em,
         "configurations": [[one.sensor, one.seen.tolist()] for one in state.configurations],
+        "first_rewards": state.first_rewards,
         "reward_variance": state.reward_variance,
         "estimated": state.estimated,
         "probabilities": parts.probabilities,
@@ -224,6 +227,10 @@ def _moments(numbers: _Numbers, size: int) -> Moments:
 def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Set what was learned."""
     k, learner = state.arms.n_parameters, state.learner
+    first = storage.listed("first_rewards", header["first_rewards"])
+    if len(first) > REWARDS * learner.intercept:
+        raise FileError(f"the saved first_rewards are too many: {len(first)}")
+    state.see_first_rewards([checks.real("first_rewards", reward) for reward in first])
     pairs = _Numbers("pairs", arrays)
     for j, known in state.pairs.items():
         state.pairs[j], before = (_moments(pairs, len(known.origin)) for _ in range(2))

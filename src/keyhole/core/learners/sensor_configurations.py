@@ -59,8 +59,14 @@ class Configuration:
         return row
 
 
+def centre_of(sensors: Sequence[Sensor]) -> Floats:
+    """Return the average of the means of x, (context_dim,), over the sensors that know one."""
+    known = [one.mean for one in sensors if one.pairs is None or one.pairs.seen[0] > 0.0]
+    return np.mean(known, axis=0) if known else np.zeros(sensors[0].context_dim)
+
+
 def configured(
-    learner: SensorLearner, sensors: Sequence[Sensor], sensor: int, seen: Any
+    learner: SensorLearner, sensors: Sequence[Sensor], centre: Floats, sensor: int, seen: Any
 ) -> Configuration:
     """Return the configuration of a sensor that shows some entries.
 
@@ -70,6 +76,9 @@ def configured(
         The recipe, whose sensors say what base rows are.
     sensors : sequence of Sensor
         The sensors as they are known now.
+    centre : ndarray of shape (context_dim,)
+        The context that the columns of x count from. Base rows count from that of the recipe,
+        which never changes.
     sensor : int
         The index of the sensor, or `CONTEXT`.
     seen : ndarray of bool of shape (dim,)
@@ -79,15 +88,16 @@ def configured(
     first, d = int(learner.intercept), learner.context_dim
     of_x = slice(first, first + d)
     columns, unseen = np.eye(c, first + d), np.zeros((c, c))
+    columns[of_x, :first] = (learner.centre - centre)[:, None]
     if sensor == CONTEXT:
         gain = np.eye(first + d, d, -first)
-        constant = np.concatenate([np.ones(first), np.zeros(d)])
+        constant = np.concatenate([np.ones(first), -learner.centre])
         return Configuration(sensor, seen, gain, constant, columns, unseen)
     now, view = sensors[sensor], sensors[sensor].view(seen)
     unseen[of_x, of_x] = view.covariance
     if now.doubt is None:
         gain = np.vstack([np.zeros((first, view.gain.shape[1])), view.gain])
-        constant = np.concatenate([np.ones(first), view.constant])
+        constant = np.concatenate([np.ones(first), view.constant - learner.centre])
         return Configuration(sensor, seen, gain, constant, columns, unseen)
     # The base row is (1, y - m), with the mean m of y in the recipe, which never changes.
     n_seen, middle = int(seen.sum()), learner.sensors[sensor].observation_mean[seen]
@@ -95,7 +105,7 @@ def configured(
     constant = np.concatenate([[1.0], -middle])
     columns = np.zeros((c, 1 + n_seen))
     columns[:first, 0] = 1.0
-    columns[of_x] = _affine(view.gain, view.constant, middle)
+    columns[of_x] = _affine(view.gain, view.constant - centre, middle)
     # E[x | seen] = D E[y | seen]: the doubt about D counts at the expected measurement.
     matrix, vector = now.filling(seen)
     filled = _affine(matrix, vector - now.observation_mean, middle)

@@ -20,6 +20,7 @@ from keyhole.core.learners.sensor_sums import (
     reward_variance,
     weighted,
 )
+from keyhole.core.observers import REWARDS
 from keyhole.core.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ class SensorFit:
     def __init__(self, learner: SensorLearner, arms: Arms) -> None:
         self.learner, self.arms = learner, arms
         self.sensors = list(learner.sensors)
+        # With a constant, columns of x count from the mean of the contexts and rewards from the
+        # median of the first ones. The prior of the constant then has nothing to shrink.
+        self.centre = learner.centre
+        self.zero = 0.0
+        self.first_rewards: list[float] = []
         k, c = arms.n_parameters, learner.n_columns
         self.configurations: list[Configuration] = []
         self.sums: list[Sums] = []
@@ -116,7 +122,7 @@ class SensorFit:
             return self.configurations[place]
         made = self._glimpses.get(key)
         if made is None:
-            made = configured(self.learner, self.sensors, sensor, seen.copy())
+            made = configured(self.learner, self.sensors, self.centre, sensor, seen.copy())
             if len(self._glimpses) >= GLIMPSES:
                 self._glimpses = {}
             self._glimpses[key] = made
@@ -160,7 +166,7 @@ class SensorFit:
         spans = []
         for j, sensor in enumerate(self.sensors):
             whole = configured(
-                self.learner, self.sensors, j, np.ones(sensor.dim, dtype=bool)
+                self.learner, self.sensors, self.centre, j, np.ones(sensor.dim, dtype=bool)
             ).columns
             # Without any constant the first entry of a base row, 1, goes nowhere.
             has_constant = self.learner.intercept or not sensor.is_centred
@@ -353,6 +359,30 @@ class SensorFit:
             numerator = variance
         return (1.0 if variance <= 0.0 else numerator / variance), numerator
 
+    # -- the zero of rewards ----------------------------------------------------------------------
+
+    def see_first_rewards(self, rewards: list[float]) -> None:
+        """Count rewards from the median of the first ones; nothing is lost, sums are moved.
+
+        Parameters
+        ----------
+        rewards : list of float
+            Rewards to add to the first ones, as long as there are few.
+        """
+        first = (self.first_rewards + rewards)[:REWARDS]
+        zero = float(np.median(first)) if first else 0.0
+        if zero != self.zero:
+            self.sums = [sums.moved(self.zero - zero) for sums in self.sums]
+        self.first_rewards, moved, self.zero = first, zero != self.zero, zero
+        if moved:
+            for i in np.flatnonzero(self.n).tolist():
+                self._rebuild(i)
+
+    @property
+    def is_zero_fixed(self) -> bool:
+        """Whether no later reward moves the number that rewards are counted from."""
+        return not self.learner.intercept or len(self.first_rewards) == REWARDS
+
     # -- reading ----------------------------------------------------------------------------------
 
     def rows(self, designs: Floats, arms: Arms) -> Floats:
@@ -385,4 +415,14 @@ class SensorFit:
         return (
             np.array([mean[of_x] for mean, _ in found]),
             np.array([covariance[of_x, of_x] for _, covariance in found]),
+        )
+
+    def constants(self) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation of each parameter's constant, that at x = 0, (k,)."""
+        at = np.zeros(self.learner.n_columns)
+        at[0], at[1 : 1 + self.learner.context_dim] = 1.0, -self.centre
+        found = [self._moments(i) for i in range(self.arms.n_parameters)]
+        return (
+            np.array([self.zero + at @ mean for mean, _ in found]),
+            np.sqrt([at @ covariance @ at for _, covariance in found]),
         )

@@ -18,6 +18,7 @@ from keyhole.core.learners.arms import Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.joint import choose_jointly
 from keyhole.core.learners.protocol import Chosen
+from keyhole.core.learners.sensor_configurations import centre_of
 from keyhole.core.learners.sensor_state import SensorState
 from keyhole.core.observers import Sensor
 from keyhole.core.policies import Policy
@@ -44,10 +45,8 @@ class SensorLearner:
         The sensors, all of the same context. Those of a sequence are named 0, 1, and so on.
         "oracle", for simulations, takes those of the world that the learner plays in.
     intercept : bool, default False
-        Fit a constant per arm.
-        The constant has the same prior as the coefficients: with contexts whose mean is far from
-        0, a large constant is shrunk and the coefficients lean to make up for it. Measure such
-        contexts from their mean.
+        Fit a constant per arm. Contexts then count from the mean that the sensors know, and
+        rewards from the median of the first 8, so that either may be about any number.
     reward_scale : float, optional
         The standard deviation of a reward given the context; by default it is learned.
     em : bool, default False
@@ -107,6 +106,11 @@ class SensorLearner:
     def dim(self) -> int:
         """The length of the longest measurement."""
         return max(int(sensor.dim) for sensor in self.sensors)
+
+    @cached_property
+    def centre(self) -> Floats:
+        """The context that rows are counted from, (context_dim,): 0 without a constant."""
+        return centre_of(self.sensors) if self.intercept else np.zeros(self.context_dim)
 
     @cached_property
     def doubt_columns(self) -> dict[int, int]:
@@ -240,7 +244,8 @@ class SensorLearner:
         prepared = self.prepared(state, rows, sensor, arms)
         if state.rule.joint:
             n = len(arms.names)
-            return choose_jointly(state.posterior, state.rule, prepared, n, draws)
+            chosen, highest = choose_jointly(state.posterior, state.rule, prepared, n, draws)
+            return chosen, highest + state.zero
         chooser, rule = state.chooser(arms), state.rule
         place, score, location, scale = chooser.choose_rounds(
             prepared[None],
@@ -250,7 +255,7 @@ class SensorLearner:
         # The integral is exact to rounding, which may end a little above 1.
         best = min(float(kernels.chance_rows(location, scale, place)[0]), 1.0)
         probability = (1.0 - rule.epsilon) * best + rule.epsilon / len(arms.names)
-        return Chosen(int(place[0]), probability), float(score[0])
+        return Chosen(int(place[0]), probability), float(score[0]) + state.zero
 
     def prepared(self, state: SensorState, rows: Floats, sensor: object, arms: Arms) -> Floats:
         """Return measurements as the posterior sees them, (1, c) or (n_arms, c).

@@ -11,7 +11,7 @@ import numpy as np
 from keyhole.core import kernels
 from keyhole.core.kernels import Floats, Rule
 from keyhole.core.learners.arms import Arms
-from keyhole.core.learners.sensor_configurations import configured
+from keyhole.core.learners.sensor_configurations import centre_of, configured
 from keyhole.core.learners.sensor_fit import GROWTH, SensorFit
 from keyhole.core.observers import Moments, Sensor
 from keyhole.errors import InvalidValue
@@ -61,6 +61,9 @@ class SensorState(SensorFit):
         """
         i, one = parameter, self.configurations[place]
         row = one.base(y)
+        if not self.is_zero_fixed:
+            self.see_first_rewards([reward])
+        reward -= self.zero
         if place == 0 and self.bases is not None:  # the first context that became known
             self.sums[place].add(i, row, reward)
             self.rebuild()
@@ -99,6 +102,7 @@ class SensorState(SensorFit):
         # A reward that changes no more than its own sums and posterior does so at once. A new
         # configuration without rewards, which is left if that fails, means nothing.
         is_plain = self.n[parameter] + 1.0 < GROWTH * self.refreshed[parameter]
+        is_plain = is_plain and self.is_zero_fixed
         if context is not None:
             is_plain = is_plain and self.bases is None and sensor not in self.pairs
         state = self if is_plain else self.copy()
@@ -143,11 +147,13 @@ class SensorState(SensorFit):
             self.learner.context_dim,
             self.learner.sensors[sensor].is_centred,
         )
+        if self.learner.intercept:
+            self.centre = centre_of(self.sensors)
         self._glimpses = {}
         for place, one in enumerate(self.configurations):
-            if one.sensor == sensor:
+            if one.sensor == sensor or self.learner.intercept:
                 self.configurations[place] = configured(
-                    self.learner, self.sensors, sensor, one.seen
+                    self.learner, self.sensors, self.centre, one.sensor, one.seen
                 )
         self._unseen = None
 
@@ -221,12 +227,17 @@ class SensorState(SensorFit):
             for sums, one in zip(each.sums, each.configurations, strict=True):
                 place = made.configuration(one.sensor, one.seen)
                 theirs = sums if self.arms.shared else sums.of(order)
+                if self.learner.intercept:
+                    theirs = theirs.moved(each.zero - made.zero)
                 made.sums[place] = made.sums[place].plus(theirs, sign)
         for j, pairs in made.pairs.items():
             known = self.learner.sensors[j].pairs if base is None else base.pairs[j]
             pairs.merge(other.pairs[j], known)
         if any((sums.n < 0.0).any() for sums in made.sums):
             raise InvalidValue("both bandits must have learned all that their base has")
+        if self.learner.intercept:
+            known = 0 if base is None else len(base.first_rewards)
+            made.see_first_rewards(other.first_rewards[known:])
         made.rebuild()
         return made
 

@@ -73,6 +73,13 @@ class Sums(NamedTuple):
         """Return the sums over matrix u in place of u."""
         return Sums(matrix @ self.gram @ matrix.T, self.moment @ matrix.T, self.n, self.squares)
 
+    def moved(self, shift: float) -> Sums:
+        """Return the sums over r + shift in place of r, where the first entry of u is 1."""
+        total = self.moment[:, 0]  # sum r
+        squares = self.squares + shift * (2.0 * total + shift * self.n)
+        moment = self.moment + shift * self.gram[:, 0]
+        return Sums(self.gram, moment, self.n, squares.clip(min=0.0))
+
     def of(self, parameters: list[int]) -> Sums:
         """Return a copy of the sums of these parameters, in this order."""
         return Sums(*(array[parameters] for array in self))
