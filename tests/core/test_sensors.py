@@ -290,7 +290,7 @@ def test_rewards_without_noise_are_learned() -> None:
 
 
 def test_a_constant_is_that_of_the_plain_learner_on_centred_beliefs() -> None:
-    """Both count rewards from the median of the first 8, whatever rewards and contexts are about."""
+    """Both count rewards from the median of the first 8, whatever they are about."""
     rng = np.random.default_rng(30)
     sensor = a_sensor(rng, 3, 2, mean=np.array([1e4, -50.0]))
     learner = kh.SensorLearner(kh.ThompsonSampling(), sensor, intercept=True)

@@ -6,9 +6,12 @@ The header has, besides `written_by`, `policy`, `arms`, `probabilities`, `random
     format, version      "keyhole.sensor-bandit" and 1
     sensors              for each its name, dim, kind ("known", "pairs" or "repeats") and whether
                          it is centred
-    context_dim, intercept, reward_scale, em
+    context_dim, intercept, reward_scale, clip, em
                          the settings of the learner
     configurations       for each the index of its sensor (-1: the context) and the entries seen
+    rewards              rewards whose context is not known: the decision's id, the arm, the
+                         index of the sensor, the reward and the measurement (null: missing)
+    known_contexts       the ids of decisions whose context is known
     first_rewards        the first rewards, whose median is the number that rewards count from
     reward_variance, estimated
                          s^2, and how many rewards there were when it was estimated
@@ -36,6 +39,7 @@ from keyhole.core import (
     Posterior,
     Sensor,
     SensorLearner,
+    SensorReward,
     SensorState,
 )
 from keyhole.core.kernels import Bits
@@ -43,6 +47,7 @@ from keyhole.errors import FileError, InvalidValue, shown
 from keyhole.online import restoring, storage
 from keyhole.online.lineage import Past
 from keyhole.online.once import Once
+from keyhole.online.truths import Truths
 
 FORMAT = storage.SENSOR_FORMAT
 KNOWN, PAIRS, REPEATS = "known", "pairs", "repeats"
@@ -57,6 +62,7 @@ class Parts(NamedTuple):
     probabilities: bool
     pasts: dict[str, Past]
     once: Once
+    truths: Truths
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -76,8 +82,11 @@ def snapshot(parts: Parts) -> storage.Record:
         "context_dim": learner.context_dim,
         "intercept": learner.intercept,
         "reward_scale": learner.reward_scale,
+        "clip": learner.clip,
         "em": learner.em,
         "configurations": [[one.sensor, one.seen.tolist()] for one in state.configurations],
+        "rewards": _rewards(parts.truths),
+        "known_contexts": parts.truths.known.listed(),
         "first_rewards": state.first_rewards,
         "reward_variance": state.reward_variance,
         "estimated": state.estimated,
@@ -114,9 +123,19 @@ def _arrays(sensor: Sensor) -> list[Floats]:
     return known if sensor.doubt is None else [*known, *(np.asarray(one) for one in sensor.doubt)]
 
 
+def _rewards(truths: Truths) -> list[list[Any]]:
+    """Return the rewards whose context is not known, as plain lists."""
+    return [
+        [key, one.arm, one.sensor, one.reward, [None if x != x else x for x in one.y.tolist()]]
+        for key, each in truths.rewards.items()
+        for one in each
+    ]
+
+
 def _all_pairs(state: SensorState) -> list[Moments]:
     """Return, for each calibrated sensor, all pairs and those that it was last estimated from."""
-    return [one for j, pairs in state.pairs.items() for one in (pairs, state.sensors[j].pairs)]
+    found = [each for j in state.pairs for each in (state.pairs[j], state.sensors[j].pairs)]
+    return [each for each in found if each is not None]
 
 
 def _flat(arrays: list[Floats]) -> Floats:
@@ -165,6 +184,7 @@ def parse(record: storage.Record, policy: Policy | None) -> Parts:
             _sensors(header, arrays),
             intercept=header["intercept"],
             reward_scale=header["reward_scale"],
+            clip=header["clip"],
             em=header["em"],
         )
         shared = learner.policy.sharing == "shared"
@@ -177,6 +197,7 @@ def parse(record: storage.Record, policy: Policy | None) -> Parts:
             checks.flag("probabilities", header["probabilities"]),
             storage.pasts_of(header["lineage"]),
             Once(restoring.texts("learned_ids", header["learned_ids"])),
+            _truths(state, header),
         )
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as reason:
         if isinstance(reason, FileError):
@@ -222,6 +243,24 @@ def _moments(numbers: _Numbers, size: int) -> Moments:
     if np.linalg.eigvalsh(spread).min() < -restoring.ROUNDING * np.abs(spread).max(initial=1e-300):
         raise FileError("the saved pairs have a negative variance")
     return moments
+
+
+def _truths(state: SensorState, header: dict[str, Any]) -> Truths:
+    """Return the rewards whose context is not known, if they are among those of the sums."""
+    truths = Truths(known=restoring.texts("known_contexts", header["known_contexts"]))
+    left = [sums.n.copy() for sums in state.sums]
+    for key, arm, sensor, reward, seen in storage.listed("rewards", header["rewards"]):
+        j = checks.integer("sensor", sensor, min_value=0, max_value=len(state.learner.sensors) - 1)
+        y = checks.with_missing("rewards", seen)
+        if not isinstance(key, str) or y.shape != (state.learner.sensors[j].dim,):
+            raise FileError("the saved rewards must have an id and a measurement of their sensor")
+        place = state.places.get((j, (~np.isnan(y)).tobytes()))
+        if place is None or left[place][state.arms.parameter(arm)] < 1.0 or key in truths.known:
+            raise FileError(f"the saved reward of decision {key!r} is not among the sums")
+        left[place][state.arms.parameter(arm)] -= 1.0
+        one = SensorReward(arm, j, y, checks.real("reward", reward))
+        truths.rewards.setdefault(key, []).append(one)
+    return truths
 
 
 def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:

@@ -54,7 +54,7 @@ class SensorFit:
         k, c = arms.n_parameters, learner.n_columns
         self.configurations: list[Configuration] = []
         self.sums: list[Sums] = []
-        self._places: dict[tuple[int, bytes], int] = {}
+        self.places: dict[tuple[int, bytes], int] = {}
         self._glimpses: dict[tuple[int, bytes], Configuration] = {}
         self._unseen: Floats | None = None
         # The weight of each configuration for each parameter, NaN before its first reward.
@@ -94,7 +94,7 @@ class SensorFit:
             The entries that are not missing.
         """
         key = (sensor, seen.tobytes())
-        place = self._places.get(key)
+        place = self.places.get(key)
         if place is None:
             made, place = self.glimpsed(sensor, seen), len(self.configurations)
             configurations = [*self.configurations, made]
@@ -103,7 +103,7 @@ class SensorFit:
             weights = np.concatenate([self.weights, unknown])
             # All is made before anything is set, and the key comes last.
             self.configurations, self.sums, self.weights = configurations, sums, weights
-            self._unseen, self._places[key] = None, place
+            self._unseen, self.places[key] = None, place
         return place
 
     def glimpsed(self, sensor: int, seen: Any) -> Configuration:
@@ -117,7 +117,7 @@ class SensorFit:
             The entries that are not missing.
         """
         key = (sensor, seen.tobytes())
-        place = self._places.get(key)
+        place = self.places.get(key)
         if place is not None:
             return self.configurations[place]
         made = self._glimpses.get(key)
@@ -361,8 +361,8 @@ class SensorFit:
 
     # -- the zero of rewards ----------------------------------------------------------------------
 
-    def see_first_rewards(self, rewards: list[float]) -> None:
-        """Count rewards from the median of the first ones; nothing is lost, sums are moved.
+    def see_first_rewards(self, rewards: list[float]) -> bool:
+        """Count rewards from the median of the first ones, and tell whether that moved the sums.
 
         Parameters
         ----------
@@ -373,10 +373,9 @@ class SensorFit:
         zero = float(np.median(first)) if first else 0.0
         if zero != self.zero:
             self.sums = [sums.moved(self.zero - zero) for sums in self.sums]
-        self.first_rewards, moved, self.zero = first, zero != self.zero, zero
-        if moved:
-            for i in np.flatnonzero(self.n).tolist():
-                self._rebuild(i)
+        moved = zero != self.zero
+        self.first_rewards, self.zero = first, zero
+        return moved
 
     @property
     def is_zero_fixed(self) -> bool:

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from keyhole.core import kernels
 from keyhole.core.kernels import Floats, Rule
-from keyhole.core.learners.arms import Arms
+from keyhole.core.learners.arms import Arm, Arms
 from keyhole.core.learners.sensor_configurations import centre_of, configured
 from keyhole.core.learners.sensor_fit import GROWTH, SensorFit
-from keyhole.core.observers import Moments, Sensor
+from keyhole.core.observers import REWARDS, Moments, Range, Sensor
 from keyhole.errors import InvalidValue
 
 if TYPE_CHECKING:
     from keyhole.core.learners.sensor_learner import SensorLearner
+
+
+# From so many pairs or repeats on, what is usual is known well enough to clip what is not.
+CLIPPED_FROM = REWARDS
+
+
+class SensorReward(NamedTuple):
+    """A reward as it was learned through a sensor."""
+
+    arm: Arm
+    sensor: int  # its index
+    y: Floats  # (dim,)  the measurement, clipped, with NaN for missing entries
+    reward: float
 
 
 class SensorState(SensorFit):
@@ -42,6 +56,44 @@ class SensorState(SensorFit):
             if sensor.pairs is not None
         }
         self._chooser: kernels.Chooser | None = None
+        # Warnings to give at the end of the current operation, and the number of clipped values.
+        self.messages: list[str] = []
+        self.n_clipped = 0
+
+    # -- glitches ---------------------------------------------------------------------------------
+
+    def clipped(self, sensor: int, row: Floats, name: str = "y") -> Floats:
+        """Return a measurement or a context, clipped to where that of the sensor usually is.
+
+        Parameters
+        ----------
+        sensor : int
+            The index of the sensor. One that was estimated from few rows clips nothing.
+        row : ndarray of shape (dim,) or (context_dim,)
+            The measurement or the context.
+        name : {"y", "context"}
+            Which of the two it is.
+        """
+        one, limit = self.sensors[sensor], self.learner.clip
+        if limit is None or one.n_rows < CLIPPED_FROM:
+            return row
+        usual = one.observation_range if name == "y" else one.context_range
+        clipped = usual.clipped(row, limit)
+        if clipped is not row:
+            self._note_far(name, row, usual, limit)
+        return clipped
+
+    def _note_far(self, name: str, row: Floats, usual: Range, limit: float) -> None:
+        """Record a message about a clipped vector; of many, about those at powers of two."""
+        self.n_clipped += 1
+        if self.n_clipped & (self.n_clipped - 1):
+            return
+        j = int(np.nanargmax(np.abs(row - usual.mean) / usual.scale))
+        self.messages.append(
+            f"{name}[{j}] is {row[j]:g}, far from its usual {usual.mean[j]:g} ± "
+            f"{usual.scale[j]:g}, or from what the other entries say: it is clipped to {limit:g} "
+            f"of these units ({self.n_clipped} times so far; clip=None takes values as they are)"
+        )
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -61,8 +113,9 @@ class SensorState(SensorFit):
         """
         i, one = parameter, self.configurations[place]
         row = one.base(y)
-        if not self.is_zero_fixed:
-            self.see_first_rewards([reward])
+        if not self.is_zero_fixed and self.see_first_rewards([reward]):
+            for known in np.flatnonzero(self.n).tolist():
+                self._rebuild(known)
         reward -= self.zero
         if place == 0 and self.bases is not None:  # the first context that became known
             self.sums[place].add(i, row, reward)
@@ -81,24 +134,25 @@ class SensorState(SensorFit):
             self.refresh(i)
 
     def learn(
-        self, parameter: int, sensor: int, y: Floats, reward: float, context: Floats | None
+        self,
+        given: SensorReward,
+        context: Floats | None,
+        *,
+        is_pair: bool = True,
     ) -> None:
         """Learn a reward, and the context if it is known: all of it, or nothing if that raises.
 
         Parameters
         ----------
-        parameter : int
-            The parameter of the arm.
-        sensor : int
-            The index of the sensor.
-        y : ndarray of shape (dim,)
-            The measurement.
-        reward : float
-            The reward.
+        given : SensorReward
+            The reward, its arm and its measurement.
         context : ndarray of shape (context_dim,) or None
             The context.
+        is_pair : bool, default True
+            Whether the context and the measurement were not seen together before.
         """
-        seen = ~np.isnan(y)
+        _, sensor, y, reward = given
+        parameter, seen = self.arms.parameter(given.arm), ~np.isnan(y)
         # A reward that changes no more than its own sums and posterior does so at once. A new
         # configuration without rewards, which is left if that fails, means nothing.
         is_plain = self.n[parameter] + 1.0 < GROWTH * self.refreshed[parameter]
@@ -110,9 +164,37 @@ class SensorState(SensorFit):
             state.add(parameter, state.configuration(sensor, seen), y, reward)
         else:
             state.add(parameter, 0, context, reward)
-            state.see_pair(sensor, context, y)
+            if is_pair:
+                state.see_pair(sensor, context, y)
         if state is not self:
             vars(self).update(vars(state))
+
+    def exchange(self, rewards: Sequence[SensorReward], context: Floats) -> None:
+        """Replace beliefs by a context that became known: all of it, or nothing if that raises.
+
+        The sums are then those of rewards that were learned with their context.
+
+        Parameters
+        ----------
+        rewards : sequence of SensorReward
+            Rewards of one decision, as they were learned without the context.
+        context : ndarray of shape (context_dim,)
+            The context.
+        """
+        state = self.copy()
+        truth = state.configurations[0].base(context)
+        for arm, sensor, y, reward in rewards:
+            i, place = self.arms.parameter(arm), state.configuration(sensor, ~np.isnan(y))
+            belief = state.configurations[place].base(y)
+            state.sums[place].remove(i, belief, reward - state.zero)
+            state.sums[0].add(i, truth, reward - state.zero)
+        if state.bases is not None:  # the first context that became known
+            state.rebuild()
+        else:
+            for i in sorted({self.arms.parameter(one.arm) for one in rewards}):
+                state._refresh(i, changed=True)
+        state.see_pair(rewards[0].sensor, context, rewards[0].y)
+        vars(self).update(vars(state))
 
     def see_pair(self, sensor: int, x: Floats, y: Floats) -> None:
         """Improve an estimated sensor by a context and its measurement.
@@ -127,7 +209,7 @@ class SensorState(SensorFit):
         if sensor not in self.pairs or np.isnan(y).any():
             return
         self.pairs[sensor].add(np.concatenate([x, y])[None])
-        before = float(self.sensors[sensor].pairs.seen[0])  # when it was estimated last
+        before = self.sensors[sensor].n_rows  # when it was estimated last
         if float(self.pairs[sensor].seen[0]) >= GROWTH * max(before, 1.0):
             self.estimate_sensor(sensor)
             self.refresh_all()
@@ -187,7 +269,7 @@ class SensorState(SensorFit):
     def __deepcopy__(self, memo: dict[int, Any]) -> SensorState:
         twin = object.__new__(SensorState)
         kept = ("learner", "rule", "arms", "_unseen")  # which never change
-        listed = ("configurations", "sensors", "_places")  # whose entries never do
+        listed = ("configurations", "sensors", "places")  # whose entries never do
         for name, value in self.__getstate__().items():
             if name in kept:
                 vars(twin)[name] = value

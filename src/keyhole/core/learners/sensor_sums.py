@@ -65,6 +65,16 @@ class Sums(NamedTuple):
         self.n[parameter] += 1.0
         self.squares[parameter] += reward * reward
 
+    def remove(self, parameter: int, row: Floats, reward: float) -> None:
+        """Remove a reward that was added; parameters are those of `add`."""
+        self.gram[parameter] -= np.outer(row, row)
+        self.moment[parameter] -= reward * row
+        self.n[parameter] -= 1.0
+        self.squares[parameter] = max(self.squares[parameter] - reward * reward, 0.0)
+        if self.n[parameter] == 0.0:  # of nothing the sums are 0, and not what rounding left
+            for array in self:
+                array[parameter] = 0.0
+
     def copy(self) -> Sums:
         """Return an independent copy."""
         return Sums(*(array.copy() for array in self))
@@ -86,7 +96,13 @@ class Sums(NamedTuple):
 
     def plus(self, other: Sums, sign: float = 1.0) -> Sums:
         """Return the sums over the rewards of both, or with sign -1 of those of one alone."""
-        return Sums(*(mine + sign * theirs for mine, theirs in zip(self, other, strict=True)))
+        pairs = zip(self, other, strict=True)
+        gram, moment, n, squares = (mine + sign * theirs for mine, theirs in pairs)
+        # What rounding leaves of differences is no negative square, and nothing where n is 0.
+        some = n != 0.0
+        return Sums(
+            gram * some[:, None, None], moment * some[:, None], n, squares.clip(min=0.0) * some
+        )
 
     def errors(self, mean: Floats) -> Floats:
         """Return sum (r - u'mean)^2 of each parameter, (k,), for means of shape (k, f)."""
