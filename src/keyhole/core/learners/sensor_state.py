@@ -78,7 +78,7 @@ class SensorState(SensorFit):
         if limit is None or one.n_rows < CLIPPED_FROM:
             return row
         usual = one.observation_range if name == "y" else one.context_range
-        clipped = usual.clipped(row, limit)
+        clipped: Floats = usual.clipped(row, limit)
         if clipped is not row:
             self._note_far(name, row, usual, limit)
         return clipped
