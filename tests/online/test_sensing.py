@@ -370,6 +370,13 @@ def _changed(one: SensorBandit, tmp_path: Path, **changes: Any) -> Path:
         ({"policy": {"name": "Other", "settings": {}}}, "none of Keyhole's"),
         ({"random": [1, 2]}, "damaged|random streams"),
         ({"format": "other"}, "not a saved bandit"),
+        ({"clip": 0.5}, "clip"),
+        ({"first_rewards": [1.0]}, "first_rewards are too many"),
+        ({"rewards": [["x", "A", 9, 1.0, [1.0]]]}, "at most"),
+        ({"rewards": [["x", "A", 0, 1.0, [1.0]]]}, "a measurement of their sensor"),
+        ({"rewards": [["x", "A", 0, 1.0, [None] * 4]]}, "is not among the sums"),
+        ({"rewards": [["x", "A", 0, "1", [None] * 4]]}, "not among|reward"),
+        ({"known_contexts": [1]}, "list of strings"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:

@@ -45,8 +45,12 @@ class Range(NamedTuple):
         limit : float
             The number of standard deviations.
         """
+        standard = (row - self.mean) / self.scale
+        # Nearly all rows end here. The sum is NaN, and compares as larger, if an entry is missing.
+        if standard @ standard <= limit * limit * min(len(row) * self.smallest, 1.0):
+            return row
         seen = ~np.isnan(row)
-        standard = (row[seen] - self.mean[seen]) / self.scale[seen]
+        standard = standard[seen]
         near = standard.clip(-limit, limit)
         farthest, squared = limit * limit * len(near), float(near @ near)
         # The smallest eigenvalue of a part of a matrix is at least that of the whole.
