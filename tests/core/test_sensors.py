@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import keyhole as kh
 from keyhole.core import Draws, Floats, SensorState
+from keyhole.core.learners.sensor_configurations import configured
 from keyhole.core.learners.sensor_sums import em_step, reward_variance
 
 
@@ -231,8 +232,10 @@ def test_reweighted_sums_are_weighted_least_squares(intercept: bool, missing: fl
             sensor = learner.sensors[j]
             place = 0 if x is not None else state.configuration(j, ~np.isnan(y))
             row = sensor.belief(y).mean if x is None else x
+            # With a constant, contexts count from their mean and rewards from their first ones.
+            row = row - sensor.mean if intercept else row
             design.append(np.concatenate([[1.0] if intercept else [], row]))
-            rewards.append(reward)
+            rewards.append(reward - state.zero)
             weights.append(state.weights[place, arm])
         u, r, w = np.array(design), np.array(rewards), np.array(weights)
         precision = np.eye(u.shape[1]) + (u * w[:, None]).T @ u
@@ -281,6 +284,96 @@ def test_rewards_without_noise_are_learned() -> None:
         learner.learn(state, 0, np.ones(3), 0.0, sensor=k % 3)
     assert np.isfinite(state.posterior.mean).all()
     assert np.isfinite(state.posterior.covariance).all()
+
+
+# -- constants ------------------------------------------------------------------------------------
+
+
+def test_a_constant_is_that_of_the_plain_learner_on_centred_beliefs() -> None:
+    """Both count rewards from the median of the first 8, whatever they are about."""
+    rng = np.random.default_rng(30)
+    sensor = a_sensor(rng, 3, 2, mean=np.array([1e4, -50.0]))
+    learner = kh.SensorLearner(kh.ThompsonSampling(), sensor, intercept=True)
+    plain = kh.Learner(kh.ThompsonSampling(), intercept=True)
+    state, other, rewards = learner.start(3, 3), plain.start(3, 2), []
+    for k in range(200):
+        y, draws = sensor.observation_mean + rng.standard_normal(3), some_draws(rng, 3)
+        belief = sensor.belief(y).mean - sensor.mean
+        expected = plain.choose(other, belief, draws)
+        if k >= 8:  # before, the plain learner waits
+            chosen = learner.choose(state, y, draws)
+            assert chosen.arm == expected.arm
+            assert chosen.probability == pytest.approx(expected.probability, abs=1e-9)
+        rewards.append(float(1e5 + belief.sum() + rng.standard_normal()))
+        assert state.zero == (np.median(rewards[: min(k, 8)]) if k else 0.0)
+        learner.learn(state, expected.arm, y, rewards[-1])
+        plain.learn(other, expected.arm, belief, rewards[-1])
+    assert_allclose(state.posterior.mean, other.posterior.mean, rtol=1e-8)
+
+
+def far(mean: float, n: int = 400, **settings: Any) -> tuple[kh.SensorLearner, SensorState]:
+    """Return a learner of r = 0.3 x + 10 + noise, with contexts about a mean."""
+    rng = np.random.default_rng(31)
+    x = mean + rng.standard_normal(n)
+    y = (x + 0.5 * rng.standard_normal(n))[:, None]
+    rewards = 0.3 * x + 10.0 + 0.1 * rng.standard_normal(n)
+    kinds = {
+        "known": lambda: kh.Sensor(sensing=[[1.0]], sensing_covariance=0.25, mean=mean),
+        "calibrated": lambda: kh.Sensor.calibrated(x[:30, None], y[:30]),
+        "unknown": lambda: kh.Sensor.calibrated(np.empty((0, 1)), np.empty((0, 1))),
+    }
+    kind, late = settings.pop("kind", "known"), settings.pop("late", 0)
+    learner = kh.SensorLearner(
+        kh.ThompsonSampling(), kinds[kind](), intercept=True, reward_scale=0.1, **settings
+    )
+    state = learner.start(1, 1)
+    for k in range(n):
+        context = x[k : k + 1] if late and k % late == 0 else None
+        learner.learn(state, 0, y[k], float(rewards[k]), context=context)
+    return learner, state
+
+
+@pytest.mark.parametrize(("kind", "late"), [("known", 0), ("calibrated", 3), ("unknown", 2)])
+@pytest.mark.parametrize("mean", [0.0, 1e3, 1e6])
+def test_contexts_and_rewards_may_be_about_any_number(mean: float, kind: str, late: int) -> None:
+    """The slope is found within its stated error, and so is the constant at a context of 0."""
+    _, state = far(mean, kind=kind, late=late)
+    (estimate,), (covariance,) = state.estimates()
+    error = float(np.sqrt(covariance[0, 0]))
+    assert abs(estimate[0] - 0.3) < 4.0 * error < 0.2
+    (constant,), (constant_error,) = state.constants()
+    assert abs(constant - 10.0) < 4.0 * constant_error
+    assert constant_error == pytest.approx(mean * error, rel=0.1) if mean else True
+
+
+def test_a_number_added_to_all_rewards_and_contexts_changes_no_choice() -> None:
+    rng = np.random.default_rng(32)
+    first = [a_sensor(rng, 2, 2, mean=np.zeros(2)) for _ in range(2)]
+    moved = [
+        kh.Sensor(
+            sensing=one.sensing,
+            context_covariance=one.context_covariance,
+            sensing_covariance=one.sensing_covariance,
+            mean=np.full(2, 2.0**12),
+            offset=-one.sensing @ np.full(2, 2.0**12),
+        )
+        for one in first
+    ]
+    here, there = (
+        kh.SensorLearner(kh.ThompsonSampling(), sensors, intercept=True)
+        for sensors in (first, moved)
+    )
+    state, other = here.start(3, 2), there.start(3, 2)
+    for k in range(150):
+        y, draws, reward = rng.standard_normal(2), some_draws(rng, 3), float(rng.integers(-9, 9))
+        x = rng.integers(-3, 4, size=2) if k % 5 == 0 else None
+        chosen = here.choose(state, y, draws, sensor=k % 2)
+        assert chosen.arm == there.choose(other, y, draws, sensor=k % 2).arm
+        here.learn(state, chosen.arm, y, reward, sensor=k % 2, context=x)
+        later = None if x is None else x + 2.0**12
+        there.learn(other, chosen.arm, y, reward + 2.0**20, sensor=k % 2, context=later)
+    assert other.zero == state.zero + 2.0**20
+    assert_allclose(state.estimates()[0], other.estimates()[0], rtol=1e-6, atol=1e-9)
 
 
 # -- EM -------------------------------------------------------------------------------------------
@@ -632,7 +725,7 @@ def test_choices_follow_a_sensor_that_was_estimated_anew() -> None:
         x = rng.standard_normal(2)
         learner.learn(state, 0, 3.0 * x[[0, 1, 1]], float(x.sum()), context=x)
     seen = ~np.isnan(y)
-    fresh = state._configuration(0, seen)
+    fresh = configured(learner, state.sensors, state.centre, 0, seen)
     assert_allclose(state.glimpsed(0, seen).design(y), fresh.design(y), rtol=1e-12)
 
 
@@ -647,7 +740,7 @@ def test_an_interrupted_configuration_is_not_there(
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"keyhole.core.learners.sensor_state.{failing}", interrupt)
+    monkeypatch.setattr(f"keyhole.core.learners.sensor_fit.{failing}", interrupt)
     with pytest.raises(KeyboardInterrupt):
         state.configuration(0, np.array([True, False]))
     monkeypatch.undo()

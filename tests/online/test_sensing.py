@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import io
 import json
 import pickle
 import signal
@@ -14,7 +15,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import keyhole as kh
-from keyhole.core import Draws, Streams
+from keyhole.core import Draws, SensorState, Streams
 from keyhole.core.learners import AnyLearner, Chosen
 from keyhole.files import read_arrays, write_arrays
 from keyhole.online.own import OwnBandit
@@ -59,6 +60,16 @@ def live(one: SensorBandit, n: int, seed: int = 1, late: float = 0.2) -> None:
         decision = one.choose(y, sensor=name)
         x = rng.standard_normal(3) if rng.random() < late else None
         one.learn(decision, float(rng.standard_normal()), context=x)
+
+
+def everything(state: SensorState) -> list[Any]:
+    """Return all numbers of a state."""
+    arrays = [array for sums in state.sums for array in sums]
+    arrays += [array for pairs in state.pairs.values() for array in pairs]
+    arrays += [array for one in state.configurations for array in (one.columns, one.unseen)]
+    arrays += [*state.posterior.state, state.weights, state.numerators, state.units]
+    arrays += [state.refreshed, np.array([state.reward_variance, state.estimated])]
+    return [*arrays, np.zeros(0) if state.bases is None else state.bases]
 
 
 def same(first: SensorBandit, second: SensorBandit, rtol: float = 0.0) -> None:
@@ -140,11 +151,11 @@ def test_beliefs_follow_what_was_learned_of_a_sensor() -> None:
     rng = np.random.default_rng(3)
     for _ in range(200):
         x = rng.standard_normal(3)
-        decision = one.choose(5.0 * x[:2], sensor="calibrated")
+        decision = one.choose(2.0 * x[:2], sensor="calibrated")
         one.learn(decision, 0.0, context=x)
-    after = one.belief([5.0, 0.0], sensor="calibrated").mean
+    after = one.belief([2.0, 0.0], sensor="calibrated").mean
     assert_allclose(after, [1.0, 0.0, 0.0], atol=0.1)
-    assert np.abs(5.0 * before - after).max() > 0.1
+    assert np.abs(2.0 * before - after).max() > 0.1
     known = one.belief(np.ones(4), sensor="known")
     assert_array_equal(known.mean, sensors()["known"].belief(np.ones(4)).mean)
 
@@ -267,36 +278,59 @@ def test_what_cannot_be_merged() -> None:
 # -- files ----------------------------------------------------------------------------------------
 
 
+def resumed(one: SensorBandit) -> SensorBandit:
+    loaded = kh.Bandit.load(one.to_bytes(), resume=True)
+    assert isinstance(loaded, SensorBandit)
+    return loaded
+
+
+@pytest.mark.parametrize("late", [0.0, 0.3])
 @pytest.mark.parametrize(
     "settings", [{}, {"em": True, "intercept": True}, {"reward_scale": 0.5}], ids=str
 )
-def test_a_saved_bandit_goes_on_to_the_bit(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_a_saved_bandit_goes_on_to_the_bit(
+    tmp_path: Path, settings: dict[str, Any], late: float
+) -> None:
+    """At any time: also between two estimates of a sensor whose contexts become known."""
     one = kh.Bandit(learner(**settings), arms=ARMS, dim=4, seed=3)
     assert isinstance(one, SensorBandit)
-    live(one, 80, late=0.0)
+    behind = 0
+    for seed in range(8):
+        live(one, 11, seed=seed, late=late)
+        loaded = resumed(one)
+        same(one, loaded)
+        pairs, known = one._state.pairs[1], one._state.sensors[1].pairs
+        assert known is not None
+        behind += int(pairs.seen[0] > known.seen[0])
+        for mine, theirs in zip(everything(one._state), everything(loaded._state), strict=True):
+            assert_array_equal(mine, theirs)
+    assert behind > 0 if late else behind == 0
     one.save(tmp_path / "bandit.npz")
-    loaded = kh.Bandit.load(tmp_path / "bandit.npz", resume=True)
-    assert isinstance(loaded, SensorBandit)
+    loaded = SensorBandit.load(tmp_path / "bandit.npz", resume=True)
     assert loaded.learner == one.learner
-    same(one, loaded)
     same(one, SensorBandit.load(one.to_bytes()))
-    live(one, 40, seed=7)
-    live(loaded, 40, seed=7)
+    live(one, 40, seed=17)
+    live(loaded, 40, seed=17)
     same(one, loaded)
     assert isinstance(kh.Bandit.load(one.to_bytes()), SensorBandit)
     with pytest.raises(kh.InvalidValue, match="not of a bandit with sensors"):
         SensorBandit.load(kh.Bandit(kh.Greedy(), arms=2, dim=2).to_bytes())
 
 
-def test_a_file_with_late_truth_comes_back() -> None:
-    one = bandit()
-    live(one, 83, late=0.5)
-    loaded = kh.Bandit.load(one.to_bytes())
-    assert isinstance(loaded, SensorBandit)
-    assert loaded.counts == one.counts
-    assert_array_equal(loaded._state.pairs[1].product, one._state.pairs[1].product)
-    for mine, theirs in zip(loaded._state.sums, one._state.sums, strict=True):
-        assert_array_equal(mine.gram, theirs.gram)
+def test_a_saved_bandit_of_estimated_sensors_alone_goes_on_to_the_bit() -> None:
+    """Their posterior is in a basis of the rows, which is not in the file."""
+    named = {name: one for name, one in sensors().items() if name != "known"}
+    one = kh.Bandit(kh.SensorLearner(kh.ThompsonSampling(), named), arms=ARMS, seed=3)
+    assert isinstance(one, SensorBandit)
+    rng = np.random.default_rng(4)
+    for k in range(60):
+        name = ["calibrated", "repeated"][k % 2]
+        y = rng.standard_normal(named[name].dim)
+        one.learn(one.choose(y, sensor=name), float(y.sum() + rng.standard_normal()))
+    assert one._state.bases is not None
+    loaded = resumed(one)
+    for mine, theirs in zip(everything(one._state), everything(loaded._state), strict=True):
+        assert_array_equal(mine, theirs)
 
 
 def _changed(one: SensorBandit, tmp_path: Path, **changes: Any) -> Path:
@@ -336,6 +370,13 @@ def _changed(one: SensorBandit, tmp_path: Path, **changes: Any) -> Path:
         ({"policy": {"name": "Other", "settings": {}}}, "none of Keyhole's"),
         ({"random": [1, 2]}, "damaged|random streams"),
         ({"format": "other"}, "not a saved bandit"),
+        ({"clip": 0.5}, "clip"),
+        ({"first_rewards": [1.0]}, "first_rewards are too many"),
+        ({"rewards": [["x", "A", 9, 1.0, [1.0]]]}, "at most"),
+        ({"rewards": [["x", "A", 0, 1.0, [1.0]]]}, "a measurement of their sensor"),
+        ({"rewards": [["x", "A", 0, 1.0, [None] * 4]]}, "is not among the sums"),
+        ({"rewards": [["x", "A", 0, "1", [None] * 4]]}, "not among|reward"),
+        ({"known_contexts": [1]}, "list of strings"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
@@ -384,14 +425,14 @@ def test_ctrl_c_waits_until_a_reward_is_learned(monkeypatch: pytest.MonkeyPatch)
     live(one, 20)
     decision = one.choose(np.ones(4), sensor="known")
     before = int(one._state.n.sum())
-    original = kh.SensorLearner.learn
+    original = SensorState.learn
 
     def pressed(*given: Any, **more: Any) -> None:
         signal.raise_signal(signal.SIGINT)
         original(*given, **more)
         signal.raise_signal(signal.SIGINT)  # and once more, which counts as one
 
-    monkeypatch.setattr(kh.SensorLearner, "learn", pressed)
+    monkeypatch.setattr(SensorState, "learn", pressed)
     with pytest.raises(KeyboardInterrupt):
         one.learn(decision, 1.0)
     monkeypatch.undo()
@@ -478,3 +519,269 @@ def test_no_public_method_is_that_of_a_plain_bandit(kind: type[kh.Bandit]) -> No
         if inspect.getattr_static(kind, name) is inspect.getattr_static(kh.Bandit, name)
     }
     assert not inherited
+
+
+# -- glitches -------------------------------------------------------------------------------------
+
+
+def clinic(**settings: Any) -> SensorBandit:
+    sensor = kh.Sensor(sensing=np.eye(2), context_covariance=1.0, sensing_covariance=0.25)
+    recipe = kh.SensorLearner(kh.ThompsonSampling(), {"cuff": sensor}, **settings)
+    made = kh.Bandit(recipe, arms=["A"], seed=1)
+    assert isinstance(made, SensorBandit)
+    return made
+
+
+def treat(one: SensorBandit, n: int, seed: int = 1) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        x = rng.standard_normal(2)
+        decision = one.choose(x + 0.5 * rng.standard_normal(2), sensor="cuff")
+        one.learn(decision, float(x @ [1.0, -1.0] + 0.3 * rng.standard_normal()))
+
+
+def test_one_glitch_ruins_no_coefficient() -> None:
+    """Of 300 rewards one has a measurement of 1e6 where 1 is usual: its entry is clipped."""
+    one, whole = clinic(), clinic(clip=None)
+    treat(one, 150)
+    treat(whole, 150)
+    usual = r"y\[1\] is 1e\+06, far from its usual 0 ± 1.1.*clipped to 10 of these units"
+    with pytest.warns(kh.KeyholeWarning, match=usual):
+        decision = one.choose([0.2, 1e6], sensor="cuff")
+    with pytest.warns(kh.KeyholeWarning, match="2 times so far"):
+        one.learn(decision, 0.3)
+    whole.learn(decision, 0.3)
+    treat(one, 150, seed=2)
+    treat(whole, 150, seed=2)
+    found = one.coefficients["A"]
+    # An entry at 10 standard deviations counts as 100 usual ones: it may pull by a third.
+    assert np.abs(found.mean - [1.0, -1.0]).max() < 0.35
+    assert abs(whole.coefficients["A"].mean[1]) < 0.01  # what a glitch does that is not clipped
+    one.belief([0.0, 1e6], sensor="cuff")  # the third, of which nothing is said
+    with pytest.warns(kh.KeyholeWarning, match="4 times so far"):
+        belief = one.belief([0.0, 1e6], sensor="cuff")
+    assert_allclose(belief.mean, [0.0, 0.8 * 10.0 * np.sqrt(1.25)])
+
+
+def test_a_late_context_is_clipped() -> None:
+    one = clinic()
+    treat(one, 150)
+    decision = one.choose([0.2, 0.1], sensor="cuff")
+    with pytest.warns(kh.KeyholeWarning, match=r"context\[0\] is -1e\+09, far from its usual 0"):
+        one.learn(decision, 0.3, context=[-1e9, 0.1])
+    gram = one._state.sums[0].gram[0]
+    assert_allclose(gram, np.outer([-10.0, 0.1], [-10.0, 0.1]))
+
+
+def test_entries_that_do_not_fit_each_other_are_clipped() -> None:
+    """Each is usual by itself. By hand: the difference of the two has the variance 2e-6."""
+    covariance = [[1.0, 1.0 - 1e-6], [1.0 - 1e-6, 1.0]]
+    sensor = kh.Sensor(sensing=np.eye(2), context_covariance=covariance, sensing_covariance=0.0)
+    near = sensor.observation_range.clipped(np.array([3.0, -3.0]), 10.0)
+    assert near @ np.linalg.solve(covariance, near) == pytest.approx(200.0)
+    assert_allclose(near[0], -near[1])
+    for row in ([3.0, 3.0], [np.nan, 3.0], [0.0, 0.01], [10.0, 10.0]):
+        y = np.array(row)
+        assert sensor.observation_range.clipped(y, 10.0) is y
+
+
+def test_a_sensor_of_few_pairs_clips_nothing() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((7, 1))
+    for n, limited in ((7, False), (8, True)):
+        rows = np.vstack([x, [[0.1]]])[:n]
+        recipe = kh.SensorLearner(kh.ThompsonSampling(), kh.Sensor.calibrated(rows, rows))
+        state = recipe.start(1, 1)
+        assert (state.clipped(0, np.array([1e6]))[0] < 1e6) == limited
+    with pytest.raises(kh.InvalidValue, match="clip must be at least 1"):
+        kh.SensorLearner(kh.ThompsonSampling(), sensors(), clip=0.5)
+
+
+# -- truth after the reward -----------------------------------------------------------------------
+
+
+def played(one: SensorBandit, n: int, seed: int = 5) -> list[tuple[kh.Decision, float, Any]]:
+    rng, rows = np.random.default_rng(seed), []
+    for k in range(n):
+        name = ["known", "calibrated", "repeated"][k % 3]
+        y = rng.standard_normal(sensors()[name].dim)
+        y[rng.random(y.size) < 0.2] = np.nan
+        decision = one.choose(y, sensor=name)
+        rows.append((decision, float(rng.standard_normal()), rng.standard_normal(3)))
+    return rows
+
+
+def same_sums(first: SensorBandit, second: SensorBandit) -> None:
+    mine, theirs = (
+        {key: one._state.sums[place] for key, place in one._state.places.items()}
+        for one in (first, second)
+    )
+    assert set(mine) >= set(theirs)
+    for key, sums in mine.items():
+        for a, b in zip(sums, theirs.get(key, [np.zeros(())] * 4), strict=True):
+            assert_allclose(a, b, atol=1e-11)
+    for j, pairs in first._state.pairs.items():
+        assert_allclose(pairs.covariance, second._state.pairs[j].covariance, atol=1e-11)
+        assert pairs.seen[0] == second._state.pairs[j].seen[0]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("names", [("known", "calibrated", "repeated"), ("calibrated", "repeated")])
+def test_truth_after_the_reward_is_truth_with_it(intercept: bool, names: tuple[str, ...]) -> None:
+    """The sums are those of rewards learned with their context, and so is what follows."""
+    some = {name: one for name, one in sensors().items() if name in names}
+    recipe = kh.SensorLearner(kh.ThompsonSampling(), some, intercept=intercept)
+    late, prompt = (kh.Bandit(recipe, arms=ARMS, seed=1) for _ in range(2))
+    assert isinstance(late, SensorBandit)
+    assert isinstance(prompt, SensorBandit)
+    rows = [row for row in played(bandit(), 60) if row[0].sensor in names]
+    for k, (decision, reward, x) in enumerate(rows):
+        late.learn(decision, reward)
+        prompt.learn(decision, reward, context=x if k % 2 else None)
+    for decision, _, x in rows[1::2]:
+        late.learn_context(kh.Decision.from_dict(decision.to_dict()), x)
+    assert late.counts == prompt.counts
+    same_sums(late, prompt)
+    for _ in range(30):  # weights converge from different starts
+        late._state.rebuild()
+        prompt._state.rebuild()
+    same(late, prompt, rtol=1e-5)
+
+
+def test_a_context_is_learned_once_and_after_its_reward() -> None:
+    one = bandit()
+    live(one, 20)
+    rows = played(one, 3)
+    decision, reward, x = rows[1]
+    refusals: list[tuple[Any, type[Exception], str]] = [
+        (lambda: one.learn_context(decision, x), kh.InvalidValue, "no reward of decision"),
+        (
+            lambda: one.learn_context(kh.Decision(arm="A", observation=[1, 2]), x),
+            kh.InvalidValue,
+            "decision.id must be given",
+        ),
+        (lambda: one.learn_context("A", x), kh.InvalidValue, "Decision"),  # type: ignore[arg-type]
+    ]
+    for refused, kind, reason in refusals:
+        with pytest.raises(kind, match=reason):
+            refused()
+    one.learn(decision, reward)
+    before = everything(one._state)
+    with pytest.raises(kh.InvalidValue, match="context must have shape"):
+        one.learn_context(decision, x[:2])
+    for mine, theirs in zip(everything(one._state), before, strict=True):
+        assert_array_equal(mine, theirs)
+    one.learn_context(decision, x)
+    after = copy.copy(one)
+    loaded = kh.Bandit.load(one.to_bytes())
+    assert isinstance(loaded, SensorBandit)
+    for each in (one, after, pickle.loads(pickle.dumps(one)), loaded):
+        with pytest.raises(kh.AlreadyLearned, match="context of decision"):
+            each.learn_context(decision, x)
+    same(one, after)
+    one.learn(rows[0][0], 1.0, context=x)
+    with pytest.raises(kh.AlreadyLearned, match="context of decision"):
+        one.learn_context(rows[0][0], x)
+
+
+def test_a_context_finds_its_reward_in_copies_and_files() -> None:
+    """Also that of another arm, which was taken in place of the chosen one."""
+    one = bandit()
+    rows = played(one, 12)
+    for decision, reward, _ in rows:
+        other = next(arm for arm in ARMS if arm != decision.arm)
+        one.learn(decision.instead(other, decision.observation), reward)
+    copies = [copy.copy(one), pickle.loads(pickle.dumps(one)), resumed(one)]
+    for decision, _, x in rows:
+        for each in (one, *copies):
+            each.learn_context(decision, x)
+    for each in copies:
+        same_sums(each, one)
+        same(each, one)
+    assert all(float(sums.n.sum()) == 0.0 for sums in one._state.sums[1:])
+    assert all(not array.any() for sums in one._state.sums[1:] for array in sums)
+
+
+def test_all_rewards_of_a_decision_get_its_context_and_it_is_one_pair() -> None:
+    first, second, third = bandit(), bandit(), bandit()
+    decision = first.choose([0.5, 1.0], sensor="calibrated")
+    x, before = [1.0, 0.0, -1.0], float(first._state.pairs[1].seen[0])
+    first.learn(decision, 1.0)
+    first.learn(decision, 2.0, again=True)
+    first.learn_context(decision, x)
+    second.learn(decision, 1.0, context=x)
+    second.learn(decision, 2.0, again=True, context=x)
+    third.learn(decision, 1.0)
+    third.learn(decision, 2.0, again=True, context=x)
+    for each in (first, second, third):
+        assert float(each._state.pairs[1].seen[0]) == before + 1.0
+        assert float(each._state.sums[0].n.sum()) == 2.0
+        same_sums(each, second)
+
+
+def test_contexts_that_came_to_either_of_two_clinics_are_merged() -> None:
+    base = bandit()
+    rows = played(base, 40)
+    for decision, reward, _ in rows:
+        base.learn(decision, reward)
+    first, second, whole = (copy.copy(base) for _ in range(3))
+    for k, (decision, _, x) in enumerate(rows[:30]):
+        (first if k % 2 else second).learn_context(decision, x)
+        whole.learn_context(decision, x)
+    merged = copy.copy(first)
+    merged.merge(second, base=base)
+    same_sums(merged, whole)
+    merged.learn_context(rows[-1][0], rows[-1][2])
+    with pytest.raises(kh.AlreadyLearned):
+        merged.learn_context(rows[0][0], rows[0][2])
+    first.learn_context(rows[0][0], rows[0][2])  # which the second has learned, too
+    with pytest.raises(kh.InvalidValue, match="learned by both of these bandits"):
+        first.merge(second, base=base)
+
+
+def test_a_reward_that_was_sent_to_two_clinics_is_told() -> None:
+    first, second = bandit(), bandit(seed=4)
+    decision = first.choose([0.5, 1.0], sensor="calibrated")
+    for each in (first, second):
+        each.learn(decision, 1.0)
+    with pytest.warns(kh.KeyholeWarning, match="1 decisions were learned by both"):
+        first.merge(second)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_young_clinics_are_merged(intercept: bool) -> None:
+    """A few rewards each, counted from different zeros, through configurations of their own."""
+    recipe = learner(intercept=intercept)
+    first, second, whole = (kh.Bandit(recipe, arms=ARMS, seed=1) for _ in range(3))
+    rows = played(bandit(), 9)
+    for k, (decision, reward, _) in enumerate(rows):
+        (first if k < 3 else second).learn(decision, reward + 50.0)
+        whole.learn(decision, reward + 50.0)
+    first.merge(second)
+    assert isinstance(first, SensorBandit)
+    assert isinstance(whole, SensorBandit)
+    same_sums(first, whole)
+    assert np.isfinite(first.coefficients["A"].mean).all()
+    first.save(io.BytesIO())
+
+
+def test_an_exchange_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = bandit()
+    live(one, 30, late=0.0)
+    decision, reward, x = played(one, 2)[1]
+    one.learn(decision, reward)
+    for failing in ("_refresh", "see_pair"):
+        before = everything(one._state)
+        original = getattr(SensorState, failing)
+
+        def fail(*given: Any, original: Any = original, **more: Any) -> None:
+            original(*given, **more)
+            raise np.linalg.LinAlgError("made to fail")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SensorState, failing, fail)
+            with pytest.raises(np.linalg.LinAlgError):
+                one.learn_context(decision, x)
+        for mine, theirs in zip(everything(one._state), before, strict=True):
+            assert_array_equal(mine, theirs)
+    one.learn_context(decision, x)

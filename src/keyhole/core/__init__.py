@@ -17,6 +17,7 @@ from keyhole.core.learners import (
     Provisional,
     SensorLearner,
     SensorName,
+    SensorReward,
     SensorState,
     Waiting,
     arm_name,
@@ -26,6 +27,7 @@ from keyhole.core.learners import (
     widened,
 )
 from keyhole.core.observers import (
+    REWARDS,
     SAMPLE,
     Belief,
     Effects,
@@ -69,6 +71,7 @@ __all__ = [
     "MOST_ARMS",
     "OFUL",
     "POLICIES",
+    "REWARDS",
     "SAMPLE",
     "AnyLearner",
     "Arm",
@@ -102,6 +105,7 @@ __all__ = [
     "Sensor",
     "SensorLearner",
     "SensorName",
+    "SensorReward",
     "SensorState",
     "Sharing",
     "Stream",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -14,18 +15,20 @@ from keyhole.core import (
     Arms,
     Belief,
     Draws,
+    Floats,
     Policy,
     Posterior,
     Seed,
     Sensor,
     SensorLearner,
+    SensorReward,
     SensorState,
     choice_probabilities,
     choice_streams,
     kernels,
 )
 from keyhole.core.kernels import Bits
-from keyhole.errors import InvalidValue, shown
+from keyhole.errors import InvalidValue, KeyholeWarning, shown
 from keyhole.files import Source, Target
 from keyhole.online import arguments, sensor_storage, sharing, storage
 from keyhole.online.bandit import Bandit
@@ -34,6 +37,7 @@ from keyhole.online.holding import held_interrupts
 from keyhole.online.lineage import Lineage
 from keyhole.online.once import Once
 from keyhole.online.own import OwnBandit
+from keyhole.online.truths import Truths
 
 
 class SensorBandit(OwnBandit):
@@ -80,7 +84,7 @@ class SensorBandit(OwnBandit):
         size = learner.dim if dim is None else checks.integer("dim", dim)
         state = learner.start(arguments.arm_names(arms), size)
         kept = checks.flag("probabilities", probabilities)
-        self._put_together(learner, state, choice_streams(seed), kept, Lineage(), Once())
+        self._put_together(learner, state, choice_streams(seed), kept, Lineage(), Once(), Truths())
 
     def _put_together(
         self,
@@ -90,11 +94,12 @@ class SensorBandit(OwnBandit):
         probabilities: bool,
         lineage: Lineage,
         once: Once,
+        truths: Truths,
     ) -> None:
         """Put a bandit together from its parts."""
         self._own, self._state, self._random = learner, state, random
         self._probabilities, self._columns = probabilities, None
-        self._lineage, self._once = lineage, once
+        self._lineage, self._once, self._truths = lineage, once, truths
         self._share()
 
     # -- what it is -------------------------------------------------------------------------------
@@ -139,8 +144,20 @@ class SensorBandit(OwnBandit):
             for arm, i in zip(self.arms, parameter_of, strict=True)
         }
 
+    @property
+    def constants(self) -> dict[Arm, tuple[float, float]]:
+        """Mean and standard deviation of each arm's constant, the reward at a context of 0."""
+        if not self._own.intercept:
+            raise InvalidValue("constants need SensorLearner(intercept=True)")
+        with self._lock:
+            means, errors = (part.tolist() for part in self._state.constants())
+        parameter_of = self._state.arms.parameter_of.tolist()
+        return {arm: (means[i], errors[i]) for arm, i in zip(self.arms, parameter_of, strict=True)}
+
     def belief(self, y: ArrayLike, *, sensor: object = None) -> Belief:
         """Return mean and covariance of the context given a measurement, as is known now.
+
+        It is what `choose` uses: a measurement that is far from what is usual is clipped.
 
         Parameters
         ----------
@@ -150,8 +167,13 @@ class SensorBandit(OwnBandit):
             The sensor; it may be left out if there is only one.
         """
         with self._lock:
-            one: Sensor = self._state.sensors[self._own.place(sensor)]
-        return one.belief(y)
+            place = self._own.place(sensor)
+            one: Sensor = self._state.sensors[place]
+            row = checks.with_missing("y", y)
+            if row.shape == (one.dim,):  # else `belief` says what it should be
+                row = self._state.clipped(place, row)
+        self._warn()
+        return one.belief(row)
 
     def __repr__(self) -> str:
         learned = int(self._state.n.sum())
@@ -191,7 +213,8 @@ class SensorBandit(OwnBandit):
                 sensor=learner.names[learner.place(sensor)],
             )
             decision._is_for_all = len(rows) == 1
-            return decision
+        self._warn()
+        return decision
 
     def _among_arms(self, among: Iterable[Arm] | None) -> Arms:
         return self._state.arms if among is None else self._state.arms.among(among)
@@ -218,6 +241,7 @@ class SensorBandit(OwnBandit):
             location, scale = self._state.posterior.scores(
                 self._state.rule, arms.parameter_of, design[None] if len(design) > 1 else design
             )
+        self._warn()
         chances = choice_probabilities(location, scale, epsilon=self._state.rule.epsilon)
         return dict(zip(arms.names, chances[0].tolist(), strict=True))
 
@@ -247,21 +271,70 @@ class SensorBandit(OwnBandit):
         number = arguments.reward_number(reward)
         checks.flag("again", again)
         with self._lock:
-            self._state.arms.parameter(decision.arm)  # which raises if there is no such arm
-            place = self._state.arms.names.index(decision.arm)
+            own, state, truths = self._own, self._state, self._truths
+            state.arms.parameter(decision.arm)  # which raises if there is no such arm
             if not again:
                 self._once.check(decision)
+            given = own.given(state, decision.arm, decision.raw, number, decision.sensor)
+            x = None if context is None else own.checked_context(state, given.sensor, context)
             with held_interrupts():  # sums, posterior and ids change together
-                self._own.learn(
-                    self._state,
-                    place,
-                    decision.raw,
-                    number,
-                    sensor=decision.sensor,
-                    context=context,
-                )
+                if x is None:
+                    state.learn(given, None)
+                    truths.add_reward(decision, given)
+                else:
+                    self._learn_known(decision, given, x)
                 self._once.add(decision)
                 self._lineage.additions += 1
+        self._warn()
+
+    def _learn_known(self, decision: Decision, given: SensorReward, x: Floats) -> None:
+        """Learn a reward with its context, which other rewards of the decision then have, too."""
+        before, state = self._truths.of(decision), self._state
+        if before:
+            state = state.copy()
+            state.exchange(before, x)
+        # A context and its measurement are one pair, however many rewards they have.
+        state.learn(given, x, is_pair=not before and not self._truths.is_known(decision))
+        self._state = state
+        self._truths.add_context(decision)
+
+    def learn_context(self, decision: Decision, context: ArrayLike) -> None:
+        """Learn the context of a decision whose reward was learned before, once.
+
+        The context takes the place of the belief, exactly: sums are then those of
+        `learn(decision, reward, context=context)`. The rewards of the last 10,000 decisions are
+        remembered for it.
+
+        Parameters
+        ----------
+        decision : Decision
+            What `choose` gave, or was carried through JSON. It needs an id.
+        context : array_like of shape (context_dim,)
+            The context.
+
+        Raises
+        ------
+        AlreadyLearned
+            If the context of this decision was learned already.
+        InvalidValue
+            If no reward of this decision is remembered, or the context is none.
+        """
+        arguments.check_decision(decision)
+        with self._lock:
+            rewards = self._truths.check(decision)
+            x = self._own.checked_context(self._state, rewards[0].sensor, context)
+            with held_interrupts():  # sums, posterior and ids change together
+                self._state.exchange(rewards, x)
+                self._truths.add_context(decision)
+                self._lineage.additions += 1
+        self._warn()
+
+    def _warn(self, stacklevel: int = 3) -> None:
+        """Give the warnings that have gathered, now that all is done."""
+        with self._lock:
+            given, self._state.messages = self._state.messages, []
+        for message in given:
+            warnings.warn(message, KeyholeWarning, stacklevel=stacklevel)
 
     def merge(self, other: Any, *, base: Any = None) -> None:  # type: ignore[override]
         """Add what another bandit has learned apart from this one.
@@ -290,11 +363,19 @@ class SensorBandit(OwnBandit):
         involved = [each for each in (self, other, base) if each is not None]
         with sharing.all_locked(*involved):
             self._lineage.check_merge(other._lineage, None if base is None else base._lineage)
+            truths = self._truths.merged(other._truths, None if base is None else base._truths)
             state = self._state.merged(other._state, None if base is None else base._state)
+            twice = self._once.twice(other._once, None if base is None else base._once)
+            if twice:
+                state.messages.append(
+                    f"{twice} decisions were learned by both of these bandits, and count twice: a "
+                    "reward was sent to two of them"
+                )
             pasts, once = self._lineage.merged(other._lineage), self._once.merged(other._once)
             with held_interrupts():
-                self._state, self._once = state, once
+                self._state, self._once, self._truths = state, once, truths
                 self._lineage.pasts = pasts
+        self._warn()
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -315,6 +396,7 @@ class SensorBandit(OwnBandit):
                     self._probabilities,
                     self._lineage.everything(),
                     self._once,
+                    self._truths,
                 )
             )
         sensor_storage.parse(record, self.policy)
@@ -359,6 +441,7 @@ class SensorBandit(OwnBandit):
             parts.probabilities,
             Lineage(parts.pasts),
             parts.once,
+            parts.truths,
         )
         return bandit
 
@@ -372,6 +455,7 @@ class SensorBandit(OwnBandit):
             kept = {name: getattr(self, name) for name in ("_own", "_probabilities", "_columns")}
             # A copy: two bandits must not learn into one state.
             kept["_state"] = self._state.copy()
+            kept["truths"] = (self._truths.rewards, self._truths.known.listed())
             return {**kept, "pasts": self._lineage.everything(), "ids": self._once.recent.listed()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -382,4 +466,5 @@ class SensorBandit(OwnBandit):
             state["_probabilities"],
             Lineage(state["pasts"]),
             Once(state["ids"]),
+            Truths(*state["truths"]),
         )

@@ -6,16 +6,20 @@ The header has, besides `written_by`, `policy`, `arms`, `probabilities`, `random
     format, version      "keyhole.sensor-bandit" and 1
     sensors              for each its name, dim, kind ("known", "pairs" or "repeats") and whether
                          it is centred
-    context_dim, intercept, reward_scale, em
+    context_dim, intercept, reward_scale, clip, em
                          the settings of the learner
     configurations       for each the index of its sensor (-1: the context) and the entries seen
-    reward_variance, estimated, paired
-                         s^2, and how many rewards or pairs there were when they were last used
+    rewards              rewards whose context is not known: the decision's id, the arm, the
+                         index of the sensor, the reward and the measurement (null: missing)
+    known_contexts       the ids of decisions whose context is known
+    first_rewards        the first rewards, whose median is the number that rewards count from
+    reward_variance, estimated
+                         s^2, and how many rewards there were when it was estimated
 
 The arrays are those of the posterior (`storage`), `weights` (m, k), `numerators` (k,), `units`
 (k, c) and `refreshed` (k,), and three flat ones: `sensors`, `pairs` and `sums` have one number
-after the other of every sensor, of the moments of every calibrated one, and of the sums of every
-configuration.
+after the other of every sensor, of the moments of every calibrated one (those of all pairs, and
+those that it was last estimated from), and of the sums of every configuration.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from numpy.typing import NDArray
 
 from keyhole import checks
 from keyhole.core import (
+    REWARDS,
     Arms,
     Floats,
     Moments,
@@ -34,6 +39,7 @@ from keyhole.core import (
     Posterior,
     Sensor,
     SensorLearner,
+    SensorReward,
     SensorState,
 )
 from keyhole.core.kernels import Bits
@@ -41,6 +47,7 @@ from keyhole.errors import FileError, InvalidValue, shown
 from keyhole.online import restoring, storage
 from keyhole.online.lineage import Past
 from keyhole.online.once import Once
+from keyhole.online.truths import Truths
 
 FORMAT = storage.SENSOR_FORMAT
 KNOWN, PAIRS, REPEATS = "known", "pairs", "repeats"
@@ -55,6 +62,7 @@ class Parts(NamedTuple):
     probabilities: bool
     pasts: dict[str, Past]
     once: Once
+    truths: Truths
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -74,11 +82,14 @@ def snapshot(parts: Parts) -> storage.Record:
         "context_dim": learner.context_dim,
         "intercept": learner.intercept,
         "reward_scale": learner.reward_scale,
+        "clip": learner.clip,
         "em": learner.em,
         "configurations": [[one.sensor, one.seen.tolist()] for one in state.configurations],
+        "rewards": _rewards(parts.truths),
+        "known_contexts": parts.truths.known.listed(),
+        "first_rewards": state.first_rewards,
         "reward_variance": state.reward_variance,
         "estimated": state.estimated,
-        "paired": list(state.paired.values()),
         "probabilities": parts.probabilities,
         "random": parts.random.tolist(),
         "lineage": parts.pasts,
@@ -91,7 +102,7 @@ def snapshot(parts: Parts) -> storage.Record:
         "units": state.units,
         "refreshed": state.refreshed,
         "sensors": _flat([array for one in learner.sensors for array in _arrays(one)]),
-        "pairs": _flat([array for pairs in state.pairs.values() for array in pairs]),
+        "pairs": _flat([array for pairs in _all_pairs(state) for array in pairs]),
         "sums": _flat([array for sums in state.sums for array in sums]),
     }
     return storage.Record(header, arrays).copy()
@@ -110,6 +121,21 @@ def _arrays(sensor: Sensor) -> list[Floats]:
     known = [sensor.sensing, sensor.context_covariance, sensor.sensing_covariance]
     known += [sensor.mean, sensor.offset]
     return known if sensor.doubt is None else [*known, *(np.asarray(one) for one in sensor.doubt)]
+
+
+def _rewards(truths: Truths) -> list[list[Any]]:
+    """Return the rewards whose context is not known, as plain lists."""
+    return [
+        [key, one.arm, one.sensor, one.reward, [None if x != x else x for x in one.y.tolist()]]
+        for key, each in truths.rewards.items()
+        for one in each
+    ]
+
+
+def _all_pairs(state: SensorState) -> list[Moments]:
+    """Return, for each calibrated sensor, all pairs and those that it was last estimated from."""
+    found = [each for j in state.pairs for each in (state.pairs[j], state.sensors[j].pairs)]
+    return [each for each in found if each is not None]
 
 
 def _flat(arrays: list[Floats]) -> Floats:
@@ -158,6 +184,7 @@ def parse(record: storage.Record, policy: Policy | None) -> Parts:
             _sensors(header, arrays),
             intercept=header["intercept"],
             reward_scale=header["reward_scale"],
+            clip=header["clip"],
             em=header["em"],
         )
         shared = learner.policy.sharing == "shared"
@@ -170,6 +197,7 @@ def parse(record: storage.Record, policy: Policy | None) -> Parts:
             checks.flag("probabilities", header["probabilities"]),
             storage.pasts_of(header["lineage"]),
             Once(restoring.texts("learned_ids", header["learned_ids"])),
+            _truths(state, header),
         )
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as reason:
         if isinstance(reason, FileError):
@@ -217,16 +245,40 @@ def _moments(numbers: _Numbers, size: int) -> Moments:
     return moments
 
 
+def _truths(state: SensorState, header: dict[str, Any]) -> Truths:
+    """Return the rewards whose context is not known, if they are among those of the sums."""
+    truths = Truths(known=restoring.texts("known_contexts", header["known_contexts"]))
+    left = [sums.n.copy() for sums in state.sums]
+    for key, arm, sensor, reward, seen in storage.listed("rewards", header["rewards"]):
+        j = checks.integer("sensor", sensor, min_value=0, max_value=len(state.learner.sensors) - 1)
+        y = checks.with_missing("rewards", seen)
+        if not isinstance(key, str) or y.shape != (state.learner.sensors[j].dim,):
+            raise FileError("the saved rewards must have an id and a measurement of their sensor")
+        place = state.places.get((j, (~np.isnan(y)).tobytes()))
+        if place is None or left[place][state.arms.parameter(arm)] < 1.0 or key in truths.known:
+            raise FileError(f"the saved reward of decision {key!r} is not among the sums")
+        left[place][state.arms.parameter(arm)] -= 1.0
+        one = SensorReward(arm, j, y, checks.real("reward", reward))
+        truths.rewards.setdefault(key, []).append(one)
+    return truths
+
+
 def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Set what was learned."""
     k, learner = state.arms.n_parameters, state.learner
-    pairs, behind = _Numbers("pairs", arrays), False
-    for (j, known), paired in zip(state.pairs.items(), header["paired"], strict=True):
-        state.pairs[j] = _moments(pairs, len(known.origin))
-        behind |= checks.real("paired", paired, min_value=0.0) != state.pairs[j].seen[0]
-        if state.pairs[j].seen[0] < known.seen[0]:
-            raise FileError("the saved pairs are fewer than the sensor was calibrated from")
-        state.estimate_sensor(j)
+    first = storage.listed("first_rewards", header["first_rewards"])
+    if len(first) > REWARDS * learner.intercept:
+        raise FileError(f"the saved first_rewards are too many: {len(first)}")
+    state.see_first_rewards([checks.real("first_rewards", reward) for reward in first])
+    pairs = _Numbers("pairs", arrays)
+    for j, known in state.pairs.items():
+        state.pairs[j], before = (_moments(pairs, len(known.origin)) for _ in range(2))
+        if not known.seen[0] <= before.seen[0] <= state.pairs[j].seen[0]:
+            raise FileError(
+                "the saved pairs must be at least those that the sensor was estimated from, and "
+                "those at least the ones that it was calibrated from"
+            )
+        state.estimate_sensor(j, before)
     pairs.end()
     sums = _Numbers("sums", arrays)
     for sensor, seen in storage.listed("configurations", header["configurations"]):
@@ -263,5 +315,3 @@ def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArr
     state.estimated = checks.real("estimated", header["estimated"], min_value=0.0)
     if learner.reward_scale is not None and state.reward_variance != learner.reward_scale**2:
         raise InvalidValue("reward_variance must be that of reward_scale")
-    if behind:  # the posterior is that of sensors estimated from fewer pairs
-        state.rebuild()

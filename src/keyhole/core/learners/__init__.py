@@ -6,7 +6,7 @@ from keyhole.core.learners.joint import choose_jointly, joint_probability
 from keyhole.core.learners.learner import Learner
 from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
 from keyhole.core.learners.sensor_learner import SensorLearner, SensorName
-from keyhole.core.learners.sensor_state import SensorState
+from keyhole.core.learners.sensor_state import SensorReward, SensorState
 from keyhole.core.learners.state import LearnerState, Provisional, Waiting, widened
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Provisional",
     "SensorLearner",
     "SensorName",
+    "SensorReward",
     "SensorState",
     "Waiting",
     "arm_name",

@@ -18,8 +18,9 @@ from keyhole.core.learners.arms import Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.joint import choose_jointly
 from keyhole.core.learners.protocol import Chosen
-from keyhole.core.learners.sensor_state import SensorState
-from keyhole.core.observers import Sensor
+from keyhole.core.learners.sensor_configurations import centre_of
+from keyhole.core.learners.sensor_state import SensorReward, SensorState
+from keyhole.core.observers import CLIP, Sensor
 from keyhole.core.policies import Policy
 from keyhole.errors import InvalidValue, shown
 
@@ -44,12 +45,14 @@ class SensorLearner:
         The sensors, all of the same context. Those of a sequence are named 0, 1, and so on.
         "oracle", for simulations, takes those of the world that the learner plays in.
     intercept : bool, default False
-        Fit a constant per arm.
-        The constant has the same prior as the coefficients: with contexts whose mean is far from
-        0, a large constant is shrunk and the coefficients lean to make up for it. Measure such
-        contexts from their mean.
+        Fit a constant per arm. Contexts then count from the mean that the sensors know, and
+        rewards from the median of the first 8, so that either may be about any number.
     reward_scale : float, optional
         The standard deviation of a reward given the context; by default it is learned.
+    clip : float or None, default 10
+        Move entries of a measurement, or of a late context, that are more than this many standard
+        deviations from their mean to that limit. None takes all as they are. `Bandit` warns of
+        clipped values. A sensor that was estimated from fewer than 8 pairs clips nothing.
     em : bool, default False
         Use that the variance of a reward depends on mu too, by expectation-maximization from the
         same sums. It helps where much of the context is unseen and little of it noise.
@@ -70,6 +73,7 @@ class SensorLearner:
     _: KW_ONLY
     intercept: bool = False
     reward_scale: float | None = None
+    clip: float | None = CLIP
     em: bool = False
     names: tuple[SensorName, ...] = field(init=False, default=())  # those of the sensors
 
@@ -87,6 +91,7 @@ class SensorLearner:
             "sensors": sensors,
             "names": names,
             "intercept": checks.flag("intercept", self.intercept),
+            "clip": None if self.clip is None else checks.real("clip", self.clip, min_value=1.0),
             "em": checks.flag("em", self.em),
             "reward_scale": None if scale is None else checks.positive("reward_scale", scale),
         }
@@ -107,6 +112,11 @@ class SensorLearner:
     def dim(self) -> int:
         """The length of the longest measurement."""
         return max(int(sensor.dim) for sensor in self.sensors)
+
+    @cached_property
+    def centre(self) -> Floats:
+        """The context that rows are counted from, (context_dim,): 0 without a constant."""
+        return centre_of(self.sensors) if self.intercept else np.zeros(self.context_dim)
 
     @cached_property
     def doubt_columns(self) -> dict[int, int]:
@@ -240,7 +250,8 @@ class SensorLearner:
         prepared = self.prepared(state, rows, sensor, arms)
         if state.rule.joint:
             n = len(arms.names)
-            return choose_jointly(state.posterior, state.rule, prepared, n, draws)
+            chosen, highest = choose_jointly(state.posterior, state.rule, prepared, n, draws)
+            return chosen, highest + state.zero
         chooser, rule = state.chooser(arms), state.rule
         place, score, location, scale = chooser.choose_rounds(
             prepared[None],
@@ -250,7 +261,7 @@ class SensorLearner:
         # The integral is exact to rounding, which may end a little above 1.
         best = min(float(kernels.chance_rows(location, scale, place)[0]), 1.0)
         probability = (1.0 - rule.epsilon) * best + rule.epsilon / len(arms.names)
-        return Chosen(int(place[0]), probability), float(score[0])
+        return Chosen(int(place[0]), probability), float(score[0]) + state.zero
 
     def prepared(self, state: SensorState, rows: Floats, sensor: object, arms: Arms) -> Floats:
         """Return measurements as the posterior sees them, (1, c) or (n_arms, c).
@@ -268,7 +279,7 @@ class SensorLearner:
         """
         j = self.place(sensor)
         pairs = zip(rows, ~np.isnan(rows), strict=True)
-        designs = [state.glimpsed(j, seen).design(row) for row, seen in pairs]
+        designs = [state.glimpsed(j, seen).design(state.clipped(j, row)) for row, seen in pairs]
         return state.rows(np.stack(designs), arms)
 
     def learn(
@@ -300,22 +311,58 @@ class SensorLearner:
             and improves the estimate of a calibrated sensor.
         """
         arm = checks.integer("arm", arm, min_value=0, max_value=len(state.arms.names) - 1)
+        given = self.given(state, state.arms.names[arm], observation, reward, sensor)
+        x = None if context is None else self.checked_context(state, given.sensor, context)
+        state.learn(given, x)
+
+    def given(
+        self,
+        state: SensorState,
+        arm: Arm,
+        observation: ArrayLike,
+        reward: float,
+        sensor: object,
+    ) -> SensorReward:
+        """Return a reward as it is learned, or raise `InvalidValue`; see `learn`.
+
+        Parameters
+        ----------
+        state : SensorState
+            What `start` returned.
+        arm : str or int
+            The name of the arm.
+        observation : array_like of shape (dim,)
+            The measurement of that arm.
+        reward : float
+            Its reward.
+        sensor : name or Sensor, optional
+            The sensor.
+        """
         reward = checks.real("reward", reward)
         rows = self.measured(state, observation, sensor)
         if len(rows) != 1 or np.ndim(observation) != 1:
             raise InvalidValue(
                 f"observation must be one measurement, got shape {np.shape(observation)}"
             )
-        x = None if context is None else self.checked_context(context)
-        j, parameter = self.place(sensor), int(state.arms.parameter_of[arm])
-        state.learn(parameter, j, rows[0], reward, x)
+        j = self.place(sensor)
+        return SensorReward(arm, j, state.clipped(j, rows[0]), reward)
 
-    def checked_context(self, context: ArrayLike) -> Floats:
-        """Return a context as an array, or raise `InvalidValue`."""
+    def checked_context(self, state: SensorState, sensor: int, context: ArrayLike) -> Floats:
+        """Return a context as an array, clipped to where contexts are, or raise `InvalidValue`.
+
+        Parameters
+        ----------
+        state : SensorState
+            What `start` returned.
+        sensor : int
+            The index of the sensor of its measurement.
+        context : array_like of shape (context_dim,)
+            The context.
+        """
         x = checks.floats("context", context)
         if x.shape != (self.context_dim,):
             raise InvalidValue(f"context must have shape ({self.context_dim},), got {x.shape}")
-        return x
+        return state.clipped(sensor, x, "context")
 
     def measured(
         self,
@@ -363,6 +410,7 @@ class SensorLearner:
             "sensors": sensors,
             "intercept": self.intercept,
             "reward_scale": self.reward_scale,
+            "clip": self.clip,
             "em": self.em,
         }
 
@@ -377,7 +425,7 @@ class SensorLearner:
     @property
     def _settings(self) -> tuple[Any, ...]:
         named = (self.names, self.sensors)
-        return (self.policy, *named, self.intercept, self.reward_scale, self.em)
+        return (self.policy, *named, self.intercept, self.reward_scale, self.clip, self.em)
 
     def __repr__(self) -> str:
         count = f"sensors={self.sensors!r}"
@@ -387,6 +435,7 @@ class SensorLearner:
             options = [f"context_dim={self.context_dim}"]
         options += ["intercept=True"] if self.intercept else []
         options += [f"reward_scale={self.reward_scale}"] if self.reward_scale is not None else []
+        options += [f"clip={self.clip}"] if self.clip != CLIP else []
         options += ["em=True"] if self.em else []
         return f"SensorLearner({', '.join([repr(self.policy), count, *options])})"
 

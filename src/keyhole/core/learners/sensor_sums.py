@@ -65,6 +65,16 @@ class Sums(NamedTuple):
         self.n[parameter] += 1.0
         self.squares[parameter] += reward * reward
 
+    def remove(self, parameter: int, row: Floats, reward: float) -> None:
+        """Remove a reward that was added; parameters are those of `add`."""
+        self.gram[parameter] -= np.outer(row, row)
+        self.moment[parameter] -= reward * row
+        self.n[parameter] -= 1.0
+        self.squares[parameter] = max(self.squares[parameter] - reward * reward, 0.0)
+        if self.n[parameter] == 0.0:  # of nothing the sums are 0, and not what rounding left
+            for array in self:
+                array[parameter] = 0.0
+
     def copy(self) -> Sums:
         """Return an independent copy."""
         return Sums(*(array.copy() for array in self))
@@ -73,13 +83,26 @@ class Sums(NamedTuple):
         """Return the sums over matrix u in place of u."""
         return Sums(matrix @ self.gram @ matrix.T, self.moment @ matrix.T, self.n, self.squares)
 
+    def moved(self, shift: float) -> Sums:
+        """Return the sums over r + shift in place of r, where the first entry of u is 1."""
+        total = self.moment[:, 0]  # sum r
+        squares = self.squares + shift * (2.0 * total + shift * self.n)
+        moment = self.moment + shift * self.gram[:, 0]
+        return Sums(self.gram, moment, self.n, squares.clip(min=0.0))
+
     def of(self, parameters: list[int]) -> Sums:
         """Return a copy of the sums of these parameters, in this order."""
         return Sums(*(array[parameters] for array in self))
 
     def plus(self, other: Sums, sign: float = 1.0) -> Sums:
         """Return the sums over the rewards of both, or with sign -1 of those of one alone."""
-        return Sums(*(mine + sign * theirs for mine, theirs in zip(self, other, strict=True)))
+        pairs = zip(self, other, strict=True)
+        gram, moment, n, squares = (mine + sign * theirs for mine, theirs in pairs)
+        # What rounding leaves of differences is no negative square, and nothing where n is 0.
+        some = n != 0.0
+        return Sums(
+            gram * some[:, None, None], moment * some[:, None], n, squares.clip(min=0.0) * some
+        )
 
     def errors(self, mean: Floats) -> Floats:
         """Return sum (r - u'mean)^2 of each parameter, (k,), for means of shape (k, f)."""

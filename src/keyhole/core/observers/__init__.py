@@ -5,6 +5,7 @@ from keyhole.core.observers.features import Features
 from keyhole.core.observers.layout import Layout
 from keyhole.core.observers.moments import Moments
 from keyhole.core.observers.observer import CLIP, LOOKS, PREDICTED, REWARDS, Effects, Fill, Observer
+from keyhole.core.observers.ranges import Range
 from keyhole.core.observers.recipe import OPTIONS, Recipe
 from keyhole.core.observers.sensor import Belief, Doubt, Sensor, View
 from keyhole.core.observers.transformed import Transformed
@@ -27,6 +28,7 @@ __all__ = [
     "Layout",
     "Moments",
     "Observer",
+    "Range",
     "Recipe",
     "Sample",
     "Sensor",

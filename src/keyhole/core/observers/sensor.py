@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from keyhole import checks
 from keyhole.core.kernels import Floats
 from keyhole.core.observers.moments import Moments
+from keyhole.core.observers.ranges import Range
 from keyhole.errors import InvalidValue, shown
 
 # A covariance is singular if, with unit diagonal, its smallest eigenvalue is below this: rounding
@@ -312,6 +313,23 @@ class Sensor:
         """The covariance of y, A Sx A' + Sxi."""
         spread: Floats = self.sensing @ self.context_covariance @ self.sensing.T
         return spread + self.sensing_covariance
+
+    @cached_property
+    def observation_range(self) -> Range:
+        """Where a measurement usually is."""
+        return Range.of(self.observation_mean, self.observation_covariance)
+
+    @cached_property
+    def context_range(self) -> Range:
+        """Where a context usually is."""
+        return Range.of(self.mean, self.context_covariance)
+
+    @property
+    def n_rows(self) -> float:
+        """The number of pairs or repeats that it was estimated from; infinite if it is known."""
+        if self.pairs is not None:
+            return float(self.pairs.seen[0])
+        return np.inf if self.doubt is None else self.doubt.n
 
     @property
     def observation_mean(self) -> Floats:

@@ -112,7 +112,8 @@ def policies(records: Floats) -> dict[str, Playable]:
         )
 
     return {
-        SENSORS: SensorLearner(ThompsonSampling(), population(records), intercept=True),
+        # Rare levels are far from their mean by what they are, and no glitches.
+        SENSORS: SensorLearner(ThompsonSampling(), population(records), intercept=True, clip=None),
         PREDICTED: filling("predict"),
         MEANS: filling("mean"),
         ZEROS: filling("zero"),
