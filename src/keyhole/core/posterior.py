@@ -462,16 +462,20 @@ class Posterior:
         wider = Posterior(
             n_parameters=self.n_parameters, dim=dim, prior_precision=self.prior_precision
         )
-        full = np.zeros((self.n_parameters, dim, dim))
-        full[:] = self.prior_precision * np.eye(dim)
-        full[:, places[:, None], places] = self.precision
-        wider.state.precision[:] = np.triu(full)
-        wider.state.moment[:, places] = self.state.moment
-        wider.state.n[:], wider.state.squares[:] = self.state.n, self.state.squares
-        residual = self.state.residual.copy()
-        wider._recompute()
-        # The same by definition; summed up again, it would lose digits.
-        wider.state.residual[:] = residual
+        at = np.ix_(np.arange(self.n_parameters), places, places)
+        known, mine = wider.state, self.state
+        # B and P are those of before and the prior's, side by side: no inverse is needed.
+        for name, tri in (("precision", np.triu), ("covariance", np.tril)):
+            full = getattr(wider, name).copy()
+            full[at] = getattr(self, name)
+            triangle = tri(np.ones((dim, dim), dtype=bool))
+            np.copyto(getattr(known, name), full, where=triangle)
+        known.moment[:, places], known.mean[:, places] = mine.moment, mine.mean
+        for name in ("n", "squares", "residual", "penalty", "staleness"):
+            getattr(known, name)[:] = getattr(mine, name)
+        added = (dim - self.dim) / self.prior_precision
+        known.trace[:] = mine.trace + added
+        known.bound[:] = np.maximum(mine.bound, 1.0 / self.prior_precision)
         self._core = wider._core
 
     def keep(self, parameters: Sequence[int]) -> None:

@@ -161,7 +161,7 @@ class Named(Rounds):
             return None
         for grown in dict.fromkeys(each._grown for each in decisions):
             if grown is not None and grown != encoder.grown:
-                encoder = encoder.merged(Encoder(encoder.features, grown))
+                encoder = encoder.with_levels(grown)
         return encoder
 
     def _in_columns(self, decision: Decision, encoder: Encoder | None) -> tuple[Floats, Floats]:
@@ -170,6 +170,9 @@ class Named(Rounds):
             return super()._rows_of(decision)
         grown = self._learned.grown if decision._grown is None else decision._grown
         assert grown is not None
+        if encoder.has_columns_of(grown, decision._observation.size):
+            self._check_missing(decision._observation)
+            return decision._observation, decision.raw
         made, wider = Layout.of(Encoder(encoder.features, grown)), Layout.of(encoder)
         y = decision._observation
         if y.shape != (made.dim,):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from bisect import bisect
 from operator import is_
@@ -453,9 +454,10 @@ class Observer:
         base = np.zeros(self.dim)
         if self.intercept:
             base[self.layout.baseline()] = 1.0
-        records = [base, *(self._raised(base, [j]) for j in range(self.dim))]
+        is_level = self.layout.is_level
+        records = [base, *(self._raised(base, [j], is_level) for j in range(self.dim))]
         designs = self._design_of(np.array(records))
-        pairs = [self._raised(base, pair) for pair in self.layout.crosses.tolist()]
+        pairs = [self._raised(base, pair, is_level) for pair in self.layout.crosses.tolist()]
         p, q = self.layout.crosses.T
         both = self._design_of(np.array(pairs).reshape(len(pairs), self.dim))
         more = both - designs[1 + p] - designs[1 + q] + designs[0]
@@ -467,18 +469,33 @@ class Observer:
         return steps if self.intercept else steps[1:]
 
     def effect_rows(self) -> Ints:
-        """Return which rows of `steps` are effects: those of first levels are 0 by definition."""
+        """Return which rows of `steps` are effects: those of first levels are 0 by definition.
+
+        Spare columns have none.
+        """
         first = np.zeros(self.dim, dtype=bool)
         if self.intercept:
             first[self.layout.baseline()] = True
+        if self.layout.names is not None:  # a spare column is no effect yet
+            first |= np.array([not name for name in self.layout.names], dtype=bool)
         kept = np.concatenate([~first, ~first[self.layout.crosses].any(axis=1)])
         return np.flatnonzero(np.concatenate([[True], kept]) if self.intercept else kept)
 
-    def _raised(self, base: Floats, columns: list[int]) -> Floats:
-        """Return a record in which some columns are raised by 1; a level replaces the others."""
+    def _raised(self, base: Floats, columns: list[int], is_level: Any) -> Floats:
+        """Return a record in which some columns are raised by 1; a level replaces the others.
+
+        Parameters
+        ----------
+        base : ndarray of shape (dim,)
+            The record.
+        columns : list of int
+            The columns.
+        is_level : ndarray of bool of shape (dim,)
+            Which columns are levels.
+        """
         raised = base.copy()
         for j in columns:
-            if self.layout.is_level[j]:
+            if is_level[j]:
                 raised[self.layout.group == self.layout.group[j]] = 0.0
             raised[j] += 1.0
         return raised
@@ -493,7 +510,16 @@ class Observer:
         return np.hstack([constant, features, features[:, p] * features[:, q]])
 
     def in_layout(self, layout: Layout) -> Observer:
-        """Return a copy whose observations have more columns, new levels of categories."""
+        """Return an observer of the same observations in more columns, new levels of categories.
+
+        It shares arrays with this one where levels took spare columns.
+        """
+        if self.layout.is_renamed_in(
+            layout
+        ):  # levels took spare columns, and no number has changed
+            relabelled = copy.copy(self)
+            relabelled.layout = layout
+            return relabelled
         twin = Observer(layout.dim, **self.options, layout=layout)
         places, siblings = self.layout.places_in(layout), self.layout.siblings_of(layout)
         twin.moments = self.moments.spread(places, siblings) if self.watches else twin.moments
