@@ -368,9 +368,18 @@ class LearnerState:
                 Provisional(arms[k], raw[k].copy(), design[k].copy(), rewards[k])
             )
 
-    def see(self, rows: Floats) -> None:
-        """Add observations, and do what is due by then."""
-        due = self.observer.next_look
+    def see(self, rows: Floats, look: float | None = None) -> None:
+        """Add observations, and do what is due by then.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, dim)
+            The observations, with NaN where an entry is missing.
+        look : float, optional
+            How often a feature must have been seen for units and predictions to be looked at
+            again; by default what follows from all observations before these.
+        """
+        due = self.observer.next_look if look is None else look
         self.observer.see(rows)
         self._do_what_is_due(due)
 
