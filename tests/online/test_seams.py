@@ -239,5 +239,5 @@ def test_effects_of_features_of_any_size(size: float, standardize: bool) -> None
 def test_the_missing_field_is_named() -> None:
     features = kh.Features(numbers=["age", "basket"], missing=None, standardize=False)
     bandit = kh.Bandit(kh.Learner(kh.Greedy(), features), arms=["A"], seed=1)
-    with pytest.raises(kh.InvalidValue, match="^basket is missing; missing entries are predicted"):
+    with pytest.raises(kh.InvalidValue, match=r"^basket is missing; missing entries are predicted"):
         bandit.choose({"age": 1.0})

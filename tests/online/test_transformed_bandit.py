@@ -120,7 +120,7 @@ def test_another_fit_of_the_same_columns_is_another() -> None:
     assert one != other
     first, second, third = made(one), made(other), made(same)
     decision = first.choose({"age": 1.0, "device": "tv"})
-    with pytest.raises(kh.InvalidValue, match="other features.*fit differ"):
+    with pytest.raises(kh.InvalidValue, match=r"other features.*fit differ"):
         second.learn(decision, 1.0)
     with pytest.raises(kh.InvalidValue, match="same learner"):
         second.merge(first)

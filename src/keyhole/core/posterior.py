@@ -20,8 +20,8 @@ from keyhole.core import kernels
 from keyhole.core.kernels import Floats, Ints, State
 from keyhole.errors import InvalidValue, shown
 
-# A direction counts as unseen if its eigenvalue of sum y y' is below this, in units of coordinates in
-# which the diagonal of the precision is 1.
+# A direction counts as unseen if its eigenvalue of sum y y' is below this, in units in which the
+# diagonal of the precision is 1.
 UNSEEN = 1e-10
 
 

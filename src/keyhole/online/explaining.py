@@ -162,8 +162,8 @@ def check_observed(decision: Decision, own: Floats, given: Floats, layout: Layou
         of = f" ({column})" if column not in ("", name) else ""
         raise InvalidValue(
             f"this is not what the decision for {decision.arm!r} was made from: {name}{of} was "
-            f"{_value(own[j])}, got {_value(given[j])}. Give what was seen then, or choose anew and "
-            "explain that decision"
+            f"{_value(own[j])}, got {_value(given[j])}. Give what was seen then, or choose "
+            "anew and explain that decision"
         )
 
 

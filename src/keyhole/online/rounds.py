@@ -241,8 +241,8 @@ class Rounds(WholeCalls):
         """Raise if a decision was made from other columns, whatever their number."""
         if recipe is not None and recipe != self._learned.recipe:
             raise InvalidValue(
-                "this decision was made with other features: their fields, levels, order or fit differ, "
-                "and its numbers would be taken for others"
+                "this decision was made with other features: their fields, levels, order or fit "
+                "differ, and its numbers would be taken for others"
             )
         if sensor is not None:
             raise InvalidValue(

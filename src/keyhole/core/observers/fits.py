@@ -1,4 +1,4 @@
-"""What tells one fit of a transformer from another: a digest of its settings and of what it learned.
+"""A digest that tells one fit of a transformer from another, by settings and learned attributes.
 
 By scikit-learn's convention settings are what `get_params` gives, and what was learned are the
 attributes whose names end with an underscore. Of other objects all attributes count.
@@ -22,7 +22,15 @@ def fit_digest(transformer: object) -> str:
 
 
 def _parts(value: Any, within: tuple[int, ...]) -> Iterator[bytes]:
-    """Yield the bytes that a value is told by; `within` are the ids of the objects it is part of."""
+    """Yield the bytes that tell a value from others.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+    within : tuple of int
+        The ids of the objects that it is part of, which end a circle.
+    """
     yield type(value).__qualname__.encode()
     if value is None or isinstance(value, str | bytes | bool | int | float | complex):
         yield repr(value).encode()

@@ -257,7 +257,7 @@ class Observer:
             if absent.any():
                 fields = self.layout.fields
                 if fields is not None and absent.shape[-1] == len(fields):
-                    reason = f"{fields[int(np.argwhere(absent)[0][-1])]} is missing"  # type: ignore[assignment]
+                    reason = f"{fields[int(np.argwhere(absent)[0][-1])]} is missing"
                 raise InvalidValue(
                     f"{reason}; missing entries are predicted with missing='predict'"
                 ) from None
