@@ -252,14 +252,14 @@ class Observer:
             )
         try:
             return checks.floats("y", y)
-        except InvalidValue:
+        except InvalidValue as reason:
             absent = np.isnan(checks.with_missing("y", y))
             if absent.any():
-                fields = self.layout.fields
-                if fields is not None and absent.shape[-1] == len(fields):
-                    reason = f"{fields[int(np.argwhere(absent)[0][-1])]} is missing"
+                fields, cause = self.layout.fields, str(reason)
+                if fields is not None and absent.shape[-1:] == (len(fields),):
+                    cause = f"{fields[int(np.argwhere(absent)[0][-1])]} is missing"
                 raise InvalidValue(
-                    f"{reason}; missing entries are predicted with missing='predict'"
+                    f"{cause}; missing entries are predicted with missing='predict'"
                 ) from None
             raise
 
