@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
+from keyhole.online.explaining import Explanation
 from tests.named import OPTIONS, ids, made, recipe, records
 
 pytestmark = pytest.mark.filterwarnings("ignore::keyhole.KeyholeWarning")
@@ -111,8 +112,11 @@ def test_nothing_changes_even_by_new_levels() -> None:
     decision = other.choose({"age": 30.0, "device": "watch"})
     late = bandit.choose({"age": 30.0, "device": "tv"})
     before = bandit.to_bytes()
-    found = bandit.explain(kh.Decision.from_dict(decision.to_dict()), {"device": "fridge"})
+    record = {"age": 30.0, "device": "watch"}
+    found = bandit.explain(kh.Decision.from_dict(decision.to_dict()), record)
     assert "device" in found.terms
+    with pytest.raises(kh.InvalidValue, match=r"device \(device=watch\) was 1, got 0"):
+        bandit.explain(decision, {"age": 30.0, "device": "fridge"})
     bandit.explain(decision)
     bandit.explain(late)
     assert bandit.to_bytes() == before
@@ -126,3 +130,60 @@ def test_a_decision_of_fewer_levels() -> None:
     bandit.choose({"age": 30.0, "device": "watch"})
     again = bandit.explain(decision)
     assert again.expected == pytest.approx(first.expected)
+
+
+def test_another_observation_is_refused() -> None:
+    bandit = learned({})
+    record = {"age": 30.0, "spent": 1.0, "member": True, "device": "tv"}
+    decision = bandit.choose(record)
+    before = bandit.to_bytes()
+    bandit.explain(decision, record)
+    for other, message in (
+        ({**record, "age": 31.0}, "age was 30, got 31"),
+        ({**record, "member": None}, "member was 1, got missing"),
+        ({**record, "device": "mobile"}, "device .* was [01], got [01]"),
+    ):
+        with pytest.raises(kh.InvalidValue, match=f"not what the decision.*{message}"):
+            bandit.explain(decision, other)
+    with pytest.raises(kh.InvalidValue, match="made among 3 arms, not 2"):
+        bandit.explain(decision, record, among=["A", "B", "C"][: 2 + (decision.arm == "C")][-2:])
+    assert bandit.to_bytes() == before
+    plain = kh.Bandit(kh.Greedy(), arms=["A", "B"], dim=2, seed=1)
+    with pytest.raises(kh.InvalidValue, match="entry 1 was 2, got 3"):
+        plain.explain(plain.choose([1.0, 2.0]), [1.0, 3.0])
+
+
+def test_other_records_of_arms_are_refused() -> None:
+    features = kh.Features(numbers=["age"], arms=kh.Features(numbers=["price"]), standardize=False)
+    bandit = made(features, arms=[], sharing="shared")
+    arms: dict[str | int, dict[str, float]] = {"new": {"price": 7.0}, "old": {"price": 1.0}}
+    decision = bandit.choose({"age": 1.0}, among=arms)
+    bandit.explain(decision, {"age": 1.0}, among=arms)
+    other = {name: {"price": one["price"] + 1.0} for name, one in arms.items()}
+    with pytest.raises(kh.InvalidValue, match=r"arm\.price was [71], got [82]"):
+        bandit.explain(decision, {"age": 1.0}, among=other)
+    with pytest.raises(kh.InvalidValue, match="made among 2 arms, not 3"):
+        bandit.explain(decision, {"age": 1.0}, among={**arms, "third": {"price": 2.0}})
+
+
+def test_predictions_are_told() -> None:
+    bandit = learned({})
+    decision = bandit.choose({"age": 30.0, "member": True})
+    found = bandit.explain(decision)
+    names = bandit._observer.layout.names or ()
+    by_name = dict(zip(names, decision.observation.tolist(), strict=True))
+    assert set(found.predicted) == {"spent", "device"}
+    assert found.predicted["spent"] == {"spent": by_name["spent"]}
+    assert found.predicted["device"]["device=tv"] == by_name["device=tv"]
+    lines = str(found).splitlines()
+    assert f"spent was missing, and predicted: {by_name['spent']:.4g}" in lines
+    assert any(line.startswith("device was missing, and predicted: ") for line in lines)
+
+
+def test_digits_are_those_that_a_person_wants() -> None:
+    pairs = {"a": (1234.5678, -0.00012345), "b": (2.5e17, 999.4)}
+    found = Explanation("A", "B", pairs, (1.0, 2.0), None, {"A": 0.5, "B": 0.5})
+    assert [line.split()[1:] for line in str(found).splitlines()[1:3]] == [
+        ["+1,235", "-0.000123"],
+        ["+2.5e+17", "+999"],
+    ]

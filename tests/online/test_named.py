@@ -165,9 +165,9 @@ def test_arms_come_and_go_with_their_records() -> None:
     bandit.remove_arms(["A"])
     assert set(bandit._learned.arm_records) == {"B", "C"}
     assert {bandit.choose({"age": 1.0}).arm for _ in range(50)} == {"B", "C"}
-    bandit.add_arms(["D"])
-    with pytest.raises(kh.InvalidValue, match="arm 'D' has no record"):
-        bandit.choose({"age": 1.0})
+    with pytest.raises(kh.InvalidValue, match=r"add_arms\(\{'D': \{'price': \.\.\., 'brand': "):
+        bandit.add_arms(["D"])
+    assert bandit.arms == ("B", "C")
     again = kh.Bandit.load(bandit.to_bytes())
     assert again.choose({"age": 1.0}, among=("C",)).observation.tolist() == [1, 5, 0, 0, 1]
 
@@ -223,7 +223,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "10,000 levels": (
         lambda b: b.observe([{"device": str(k), "age": 1, "spent": 1} for k in range(10_000)]),
-        "more than 1,000 levels",
+        "1,000 levels",
     ),
     "forged levels": (
         lambda b: b.learn(kh.Decision(arm="A", observation=[1.0], levels=[("device", "q")]), 1.0),
@@ -297,7 +297,7 @@ def test_a_level_beyond_the_limit_changes_nothing() -> None:
     bandit = made(features, arms=["A"])
     bandit.observe([{"c": str(k)} for k in range(1_000)])
     before = bandit.dim
-    with pytest.raises(kh.InvalidValue, match="c has more than 1,000 levels"):
+    with pytest.raises(kh.InvalidValue, match="c has 1,000 levels"):
         bandit.choose({"c": "more"})
     assert bandit.dim == before == 1_000
 

@@ -195,3 +195,49 @@ def test_options_beside_features_are_not_ignored(option: dict[str, Any]) -> None
 def test_two_columns_of_one_name_are_refused(recipe: Any) -> None:
     with pytest.raises(kh.InvalidValue, match="two columns would have the name"):
         kh.Bandit(kh.Learner(kh.Greedy(), recipe()), arms=["A"])
+
+
+def test_arms_that_have_records_are_added_with_one() -> None:
+    bandit = kh.Bandit(OPEN, arms={"A": {"price": 1.0}}, seed=1)
+    before = bandit.to_bytes()
+    with pytest.raises(kh.InvalidValue, match=r"add_arms\(\{'x': \{'price': \.\.\.\}\}\)"):
+        bandit.add_arms(["x"])
+    assert bandit.to_bytes() == before
+    bandit.add_arms({"x": {"price": 2.0}})
+    assert bandit.arms == ("A", "x")
+    # Where every record comes with `among`, a name is all there is to add.
+    features = kh.Features(numbers=["age"], arms=kh.Features(numbers=["price"]))
+    named = kh.Bandit(kh.Learner(kh.ThompsonSampling(), features), arms=["A"], seed=1)
+    named.add_arms(["x"])
+    assert named.arms == ("A", "x")
+
+
+@pytest.mark.parametrize("size", [1e-20, 1.0, 1e10, 1e20, 1e40])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_effects_of_features_of_any_size(size: float, standardize: bool) -> None:
+    """In other units the same rewards have effects and errors in other units, and no others."""
+    if size < 1.0 and not standardize:
+        return  # which the prior, in the feature's own unit, takes for nothing
+
+    def effects(unit: float) -> Any:
+        features = kh.Features(numbers=["x", "z"], standardize=standardize)
+        bandit = kh.Bandit(kh.Learner(kh.Greedy(), features), arms=["A"], seed=1)
+        rng = np.random.default_rng(0)
+        for x, z, noise in rng.standard_normal((300, 3)).tolist():
+            decision = bandit.choose({"x": unit * (x + 5.0), "z": z})
+            bandit.learn(decision, 1.0 + 2.0 * x + 3.0 * z + 0.1 * noise)
+        return bandit.effects["A"].by_name
+
+    found, expected = effects(size), effects(1.0)
+    for name in ("constant", "z"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-6)
+    estimate, error = found["x"]
+    assert (estimate * size, error * size) == pytest.approx(expected["x"], rel=1e-6)
+    assert abs(estimate * size - 2.0) < 4.0 * error * size
+
+
+def test_the_missing_field_is_named() -> None:
+    features = kh.Features(numbers=["age", "basket"], missing=None, standardize=False)
+    bandit = kh.Bandit(kh.Learner(kh.Greedy(), features), arms=["A"], seed=1)
+    with pytest.raises(kh.InvalidValue, match=r"^basket is missing; missing entries are predicted"):
+        bandit.choose({"age": 1.0})

@@ -1,6 +1,7 @@
 """Bandits around scikit-learn's transformers, and features in simulations."""
 
 import json
+import pickle
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import keyhole as kh
+from keyhole.core.observers.fits import fit_digest
 from tests.core.test_learners import OPTIONS, deployed_arms, simulated_arms, world_of
 from tests.named import made
 
@@ -99,3 +101,46 @@ def test_features_are_simulated_as_they_are_deployed(options: dict[str, Any], cr
     without = kh.Learner(kh.ThompsonSampling(), **options)
     same = simulated == simulated_arms(world, without, 300, seed=5)
     assert same == (not cross)
+
+
+def test_another_fit_of_the_same_columns_is_another() -> None:
+    """Decisions, files and merges tell two fits apart; a copy of one is the same."""
+    other_rows = pd.DataFrame({"age": ROWS[:100, 0] * 2.0, "device": ["mobile", "tv"] * 50})
+    one, other = (
+        kh.Transformed(
+            make_column_transformer(
+                (StandardScaler(), ["age"]), (OneHotEncoder(sparse_output=False), ["device"])
+            ).fit(frame)
+        )
+        for frame in (FRAME, other_rows)
+    )
+    same = kh.Transformed(pickle.loads(pickle.dumps(one.transformer)))
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    first, second, third = made(one), made(other), made(same)
+    decision = first.choose({"age": 1.0, "device": "tv"})
+    with pytest.raises(kh.InvalidValue, match=r"other features.*fit differ"):
+        second.learn(decision, 1.0)
+    with pytest.raises(kh.InvalidValue, match="same learner"):
+        second.merge(first)
+    with pytest.raises(kh.FileError, match="a transformer of the same fit"):
+        kh.Bandit.load(first.to_bytes(), features=other)
+    third.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
+    first.merge(third)
+    assert kh.Bandit.load(first.to_bytes(), features=same).counts == first.counts
+
+
+def test_functions_and_settings_tell_fits_apart() -> None:
+    made_of = [
+        FunctionTransformer(np.log1p).fit(abs(ROWS)),
+        FunctionTransformer(np.sqrt).fit(abs(ROWS)),
+        FunctionTransformer(lambda x: x + 1.0).fit(ROWS),
+        FunctionTransformer(lambda x: x + 2.0).fit(ROWS),
+        make_pipeline(StandardScaler(), PCA(n_components=2)).fit(ROWS),
+        make_pipeline(StandardScaler(), PCA(n_components=2)).fit(ROWS[:150]),
+        make_pipeline(StandardScaler(), PCA(n_components=2, whiten=True)).fit(ROWS),
+    ]
+    digests = [fit_digest(one) for one in made_of]
+    assert len(set(digests)) == len(digests)
+    assert [fit_digest(one) for one in made_of] == digests

@@ -127,3 +127,49 @@ def test_merging(options: dict[str, Any], tmp_path: Path) -> None:
         assert rewards(bandit) == 45, line
         line += 7
     assert line > 50
+
+
+def seen(bandit: kh.Bandit) -> float:
+    return float(bandit._observer.moments.seen.max())
+
+
+def test_a_decision_of_elsewhere_is_seen_once() -> None:
+    """Interrupted while it is learned, and learned again: one observation and one reward."""
+    line = 0
+    while True:
+        bandit = made(OPTIONS[2], 40)
+        decision = kh.Decision(arm="A", observation=[1.0, 2.0], id="elsewhere")
+        if not interrupted(lambda b=bandit, d=decision: b.learn(d, 1.0), line):  # type: ignore[misc]
+            break
+        with contextlib.suppress(kh.AlreadyLearned):
+            bandit.learn(kh.Decision.from_dict(decision.to_dict()), 1.0)
+        assert rewards(bandit) == 41, line
+        assert seen(bandit) == 41, line
+        assert bandit._lineage.additions == 2 * 41, line
+        assert is_whole(bandit)
+        line += 1
+    assert line > 30
+
+
+@pytest.mark.parametrize("call", ["choose", "observe"])
+def test_a_look_that_is_due_is_not_lost(call: str) -> None:
+    """Units that were far off are replaced when the 128th row is seen, interrupted or not."""
+    line = 0
+    while True:
+        bandit = made(OPTIONS[2], 0)
+        rng = np.random.default_rng(3)
+        rows = rng.standard_normal((127, 2)) * np.where(np.arange(127) < 40, 1.0, 20.0)[:, None]
+        for row in rows:
+            bandit.learn(bandit.choose(row), float(rng.standard_normal()))
+        units, n = bandit._observer.units, seen(bandit)
+        last = np.array([1.0, 2.0])
+        act = bandit.choose if call == "choose" else bandit.observe
+        if not interrupted(lambda a=act, y=last: a(y), line):  # type: ignore[misc]
+            break
+        assert sum(bandit.counts.values()) == 127  # which finishes what is left
+        changed = bandit._observer.units is not units
+        assert changed == (seen(bandit) > n), line
+        assert bandit._lineage.additions == 127 + seen(bandit), line
+        line += 1
+    assert bandit._observer.units is not units
+    assert line > 20

@@ -20,8 +20,8 @@ from keyhole.core import kernels
 from keyhole.core.kernels import Floats, Ints, State
 from keyhole.errors import InvalidValue, shown
 
-# A direction counts as unseen if its eigenvalue of sum y y' is below this share of the largest one
-# of the precision.
+# A direction counts as unseen if its eigenvalue of sum y y' is below this, in units in which the
+# diagonal of the precision is 1.
 UNSEEN = 1e-10
 
 
@@ -205,17 +205,21 @@ class Posterior:
             Standard errors; infinite where the rewards alone do not determine the combination.
         """
         estimate, error = np.empty((2, self.n_parameters, len(steps)))
+        prior = self.prior_precision
         for i, precision in enumerate(self.precision):
-            values, vectors = np.linalg.eigh(precision)
-            data = values - self.prior_precision  # the eigenvalues of sum y y'
-            seen = data > UNSEEN * values.max()
-            gain = np.where(seen, 1.0 / np.where(seen, data, 1.0), 1.0 / values)
-            moment, along = vectors.T @ self.state.moment[i], steps @ vectors
-            estimate[i] = along @ (gain * moment)
-            # The residual sum of squares is smaller than with the prior by b'(P b - estimate).
-            rest = self.state.residual[i] - ((gain - 1.0 / values) * moment**2).sum()
+            # In units of each coordinate's own size, so that large ones do not hide small ones.
+            size = np.sqrt(np.diag(precision))
+            data = (precision - prior * np.eye(self.dim)) / size / size[:, None]
+            values, vectors = np.linalg.eigh(data)
+            seen = values > UNSEEN
+            gain = np.where(seen, 1.0 / np.where(seen, values, 1.0), 0.0)
+            along, mean = (steps / size) @ vectors, (self.state.mean[i] / size) @ vectors
+            # With D = sum y y' and b = (D + prior) mean: the estimate is mean + prior D^-1 mean,
+            # and the sum of squares is less by what the prior costs and by what it moves.
+            estimate[i] = steps @ self.state.mean[i] + prior * along @ (gain * mean)
+            lost = self.state.penalty[i] + prior**2 * (gain * mean**2).sum()
             freedom = self.state.n[i] - seen.sum()
-            noise = max(rest, 0.0) / max(freedom, 1.0)
+            noise = max(self.state.residual[i] - lost, 0.0) / max(freedom, 1.0)
             error[i] = np.sqrt(noise * (along**2 @ gain))
             unseen = (along[:, ~seen] ** 2).sum(axis=1) > UNSEEN * (along**2).sum(axis=1)
             error[i, unseen | (freedom <= 0)] = np.inf
@@ -462,16 +466,20 @@ class Posterior:
         wider = Posterior(
             n_parameters=self.n_parameters, dim=dim, prior_precision=self.prior_precision
         )
-        full = np.zeros((self.n_parameters, dim, dim))
-        full[:] = self.prior_precision * np.eye(dim)
-        full[:, places[:, None], places] = self.precision
-        wider.state.precision[:] = np.triu(full)
-        wider.state.moment[:, places] = self.state.moment
-        wider.state.n[:], wider.state.squares[:] = self.state.n, self.state.squares
-        residual = self.state.residual.copy()
-        wider._recompute()
-        # The same by definition; summed up again, it would lose digits.
-        wider.state.residual[:] = residual
+        at = np.ix_(np.arange(self.n_parameters), places, places)
+        known, mine = wider.state, self.state
+        # B and P are those of before and the prior's, side by side: no inverse is needed.
+        for name, tri in (("precision", np.triu), ("covariance", np.tril)):
+            full = getattr(wider, name).copy()
+            full[at] = getattr(self, name)
+            triangle = tri(np.ones((dim, dim), dtype=bool))
+            np.copyto(getattr(known, name), full, where=triangle)
+        known.moment[:, places], known.mean[:, places] = mine.moment, mine.mean
+        for name in ("n", "squares", "residual", "penalty", "staleness"):
+            getattr(known, name)[:] = getattr(mine, name)
+        added = (dim - self.dim) / self.prior_precision
+        known.trace[:] = mine.trace + added
+        known.bound[:] = np.maximum(mine.bound, 1.0 / self.prior_precision)
         self._core = wider._core
 
     def keep(self, parameters: Sequence[int]) -> None:

@@ -33,7 +33,7 @@ from keyhole.online import arguments, storage
 from keyhole.online.arguments import Observed, ObservedMany
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
-from keyhole.online.explaining import Explanation, explained
+from keyhole.online.explaining import Explanation, check_available, check_observed, explained
 from keyhole.online.lineage import Lineage
 from keyhole.online.named import Named
 
@@ -266,7 +266,8 @@ class Bandit(Named):
             The decision.
         y : array_like or record, optional
             What was seen of all arms. It is needed if arms had a row or a record of their own: a
-            decision holds that of its own arm alone.
+            decision holds that of its own arm alone. Another one than the decision was made from is
+            refused.
         among : iterable of names, or dict of names and records, optional
             The arms that were available, as in `choose`.
 
@@ -289,18 +290,26 @@ class Bandit(Named):
                     "this decision holds the observation of its own arm alone: give explain what "
                     "was seen of all, explain(decision, y)"
                 )
+            self._check_recipe(decision._recipe, decision.sensor)
+            encoder = self._encoder_of([decision])
             if y is None:
                 names = tuple(among) if isinstance(among, Mapping) else among
-                encoder = self._encoder_of([decision])
                 rows: Any = self._in_columns(decision, encoder)[0]
             else:
-                rows, names, encoder = self._encoded(y, among)
+                rows, names, encoder = self._encoded(y, among, encoder)
             learned = self._learned if encoder is None else self._learned.in_columns_of(encoder)
             arms = learned.arms if names is None else learned.arms.among(names)
             if decision.arm not in arms.names:
                 raise UnknownArm(f"{decision.arm!r} is none of the arms {list(arms.names)[:10]}")
+            check_available(decision, len(arms.names))
             seen = self._observed(learned, rows, arms.parameter_of.size)
-            return explained(learned, self._rule, decision, arms.names, seen)
+            own, raw = self._in_columns(decision, encoder)
+            if y is not None:
+                row = arms.names.index(decision.arm) if len(seen) > 1 else 0
+                check_observed(decision, raw, seen[row], learned.observer.layout)
+            if len(seen) == 1:
+                seen = own[None].copy()  # with the predictions that it was chosen by
+            return explained(learned, self._rule, decision, arms.names, seen, raw)
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -432,8 +441,16 @@ class Bandit(Named):
     # -- arms -------------------------------------------------------------------------------------
 
     def add_arms(self, arms: Iterable[Arm]) -> None:
-        """Add arms of which nothing is known yet."""
+        """Add arms of which nothing is known yet.
+
+        Parameters
+        ----------
+        arms : iterable of names, or dict of names and records
+            The arms. With features of arms, their records by name, if the bandit keeps those of
+            its other arms.
+        """
         with self._at_work():
+            self._check_described(arms)
             records, encoder = self._checked_records(arms)
             if encoder is not None:
                 self._learned.arms.plus(arms)  # or raise, before anything changes

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
+
 from keyhole.core import Arm, Arms, Ints, Learner, LearnerState, Observer, choice_streams, kernels
 from keyhole.errors import KeyholeWarning
 from keyhole.online import labels, sharing
@@ -121,7 +123,9 @@ class WholeCalls(sharing.Shared):
 
     # -- what is planned --------------------------------------------------------------------------
 
-    def _note_learned(self, decision: Decision, total: Callable[[], float], before: float) -> None:
+    def _note_learned(
+        self, decision: Decision, total: Callable[[], float], before: float, additions: int
+    ) -> None:
         """Remember that a reward was learned, if there are more now than before.
 
         Parameters
@@ -132,15 +136,26 @@ class WholeCalls(sharing.Shared):
             Returns how many rewards there are.
         before : float
             How many there were.
+        additions : int
+            The number of additions of this run with this reward: a number, not one more, since this
+            may be done twice.
         """
         if total() > before:
             self._once.add(decision)
-            self._lineage.additions += 1
+            self._lineage.additions = additions
 
-    def _note_all_learned(self, decisions: Decisions | list[Decision]) -> None:
-        """Remember that these rewards were learned."""
+    def _note_all_learned(self, decisions: Decisions | list[Decision], additions: int) -> None:
+        """Remember that these rewards were learned.
+
+        Parameters
+        ----------
+        decisions : Decisions or list of Decision
+            Their decisions.
+        additions : int
+            The number of additions of this run with these rewards.
+        """
         self._once.add_many(decisions)
-        self._lineage.additions += len(decisions)
+        self._lineage.additions = additions
 
     def _undoing(self, indices: Ints) -> Callable[[], None]:
         """Return what takes back whatever is learned of these parameters from now on."""
@@ -148,15 +163,34 @@ class WholeCalls(sharing.Shared):
         posterior, observer = learned.posterior, learned.observer
         learned.observer = observer.copy()  # which is what changes
         rows, waiting, provisional = posterior.rows(indices), learned.waiting, learned.provisional
-        n_provisional = len(provisional)
+        n_provisional, n_dropped = len(provisional), learned.n_dropped
+        lineage, additions = self._lineage, self._lineage.additions
 
         def undo() -> None:
             self._drop_kept()
+            lineage.additions, learned.n_dropped = additions, n_dropped
             posterior.put_back(indices, rows)
             learned.posterior, learned.observer = posterior, observer
             learned.waiting, learned.provisional = waiting, provisional[:n_provisional]
 
         return undo
+
+    def _finish_seeing(self, look: float, before: float, additions: int) -> None:
+        """Do what follows from observations, if they were added to the sums.
+
+        Parameters
+        ----------
+        look : float
+            When units and predictions were to be looked at again.
+        before : float
+            How many entries had been seen before.
+        additions : int
+            The number of additions of this run with these observations.
+        """
+        learned = self._learned
+        if learned.observer.moments.seen.sum() > before:
+            learned.see(np.empty((0, learned.observer.dim)), look)
+            self._lineage.additions = additions
 
     # -- merging ----------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from keyhole import checks
 from keyhole.core import Arm, Encoder, Floats, Layout, LearnerState, arm_name, widened
 from keyhole.errors import InvalidValue, shown
 from keyhole.online.decision import Decision
@@ -35,9 +36,21 @@ class Named(Rounds):
             self._know(encoder, rows, names)
         return rows, names
 
-    def _encoded(self, y: Any, among: Among) -> tuple[Any, Among, Encoder | None]:
-        """Return rows of numbers, the names of the arms, and the encoder that knows all levels."""
-        encoder = self._learned.encoder
+    def _encoded(
+        self, y: Any, among: Among, encoder: Encoder | None = None
+    ) -> tuple[Any, Among, Encoder | None]:
+        """Return rows of numbers, the names of the arms, and the encoder that knows all levels.
+
+        Parameters
+        ----------
+        y : array_like or record
+            What is seen.
+        among : iterable of names, or dict of names and records, optional
+            The arms that are available.
+        encoder : Encoder, optional
+            One that has more levels than this bandit knows.
+        """
+        encoder = encoder or self._learned.encoder
         if encoder is None or self._is_columns(y):
             return y, _names_alone(among), None
         names, records = self._arm_records(among)
@@ -161,15 +174,18 @@ class Named(Rounds):
             return None
         for grown in dict.fromkeys(each._grown for each in decisions):
             if grown is not None and grown != encoder.grown:
-                encoder = encoder.merged(Encoder(encoder.features, grown))
+                encoder = encoder.with_levels(grown)
         return encoder
 
     def _in_columns(self, decision: Decision, encoder: Encoder | None) -> tuple[Floats, Floats]:
         """Return a decision's observation in an encoder's columns: filled in, and with NaN."""
-        if encoder is None:
+        if encoder is None or not encoder.can_grow:
             return super()._rows_of(decision)
         grown = self._learned.grown if decision._grown is None else decision._grown
         assert grown is not None
+        if encoder.has_columns_of(grown, decision._observation.size):
+            self._check_missing(decision._observation)
+            return decision._observation, decision.raw
         made, wider = Layout.of(Encoder(encoder.features, grown)), Layout.of(encoder)
         y = decision._observation
         if y.shape != (made.dim,):
@@ -182,6 +198,17 @@ class Named(Rounds):
         return y, raw
 
     # -- arms -------------------------------------------------------------------------------------
+
+    def _check_described(self, arms: object) -> None:
+        """Raise if arms come without records, and those of the other arms are kept."""
+        if self._learned.arm_records and not isinstance(arms, Mapping):
+            listed = list(arms) if checks.is_listing(arms) else [arms]
+            fields = self._learner.features.arms.fields  # type: ignore[union-attr]
+            record = ", ".join(f"{name!r}: ..." for name in fields)
+            raise InvalidValue(
+                "the features describe arms, and this bandit keeps their records: "
+                f"add_arms({{{shown(next(iter(listed), 'name'))}: {{{record}}}}})"
+            )
 
     def _checked_records(self, arms: object) -> tuple[dict[Arm, dict[str, Any]], Encoder | None]:
         """Return the records of arms, if they come with any, and the encoder that has their levels.

@@ -241,8 +241,8 @@ class Rounds(WholeCalls):
         """Raise if a decision was made from other columns, whatever their number."""
         if recipe is not None and recipe != self._learned.recipe:
             raise InvalidValue(
-                "this decision was made with other features: their fields, levels or order differ, "
-                "and its numbers would be taken for others"
+                "this decision was made with other features: their fields, levels, order or fit "
+                "differ, and its numbers would be taken for others"
             )
         if sensor is not None:
             raise InvalidValue(
@@ -256,18 +256,28 @@ class Rounds(WholeCalls):
             self._once.check(decision)
         y, raw = self._rows_of(decision)  # which may bring in new levels
         learned = self._learned
-        observer = learned.observer
+        observer, additions = learned.observer, self._lineage.additions + 1
         if learned.is_plain:
             n = learned.posterior.core.state.n
             # Ctrl-C may come between any two lines: the next call then does what is left.
             self._plan(
-                partial(self._note_learned, decision, partial(n.item, parameter), n.item(parameter))
+                partial(
+                    self._note_learned,
+                    decision,
+                    partial(n.item, parameter),
+                    n.item(parameter),
+                    additions,
+                )
             )
             learned.posterior.learn_rows(np.array([parameter]), y[None], np.array([reward]))
         else:
             if observer.watches and not self._lineage.has_seen(decision.id):
-                self._see(raw[None])
-            self._plan(partial(self._note_learned, decision, learned.total, learned.total()))
+                # Made elsewhere: it is seen and learned, or neither, so that a retry counts once.
+                self._learn_rows([decision], y[None], raw[None], np.array([reward]))
+                return
+            self._plan(
+                partial(self._note_learned, decision, learned.total, learned.total(), additions)
+            )
             learned.add([decision.arm], y[None], raw[None], np.array([reward]), self._lineage.key())
         self._finish()
 
@@ -278,19 +288,44 @@ class Rounds(WholeCalls):
         else:
             for each in decisions:
                 self._check_recipe(each._recipe, each.sensor)
-        indices = np.array([self._learned.arms.parameter(arm) for arm in arms], dtype=np.int64)
+        for arm in arms:
+            self._learned.arms.parameter(arm)  # which raises if there is no such arm
         if not again:
             self._once.check_many(decisions)
         y, raw = self._rows_of_all(decisions)  # which may bring in new levels
-        if self._observer.watches:
-            self._see(self._unseen(decisions, raw))
-        self._plan(self._undoing(np.unique(indices)))
+        self._learn_rows(decisions, y, raw, rewards)
+
+    def _learn_rows(
+        self, decisions: Decisions | list[Decision], y: Floats, raw: Floats, rewards: Floats
+    ) -> None:
+        """See observations that are not known yet, and learn the rewards: all of it, or nothing.
+
+        Parameters
+        ----------
+        decisions : Decisions or list of Decision
+            The decisions.
+        y, raw : ndarray of shape (n, dim)
+            Their observations: filled in, and with NaN.
+        rewards : ndarray of shape (n,)
+            Their rewards.
+        """
+        learned = self._learned
+        arms = (
+            decisions.arms if isinstance(decisions, Decisions) else [each.arm for each in decisions]
+        )
+        indices = [learned.arms.parameter(arm) for arm in arms]
+        self._plan(self._undoing(np.unique(np.array(indices, dtype=np.int64))))
         try:
-            self._learned.add(arms, y, raw, rewards, self._lineage.key())
+            if learned.observer.watches:
+                unseen = self._unseen(decisions, raw)
+                learned.see(unseen)
+                self._lineage.additions += len(unseen)
+            learned.add(arms, y, raw, rewards, self._lineage.key())
         except BaseException:
             self._finish()
             raise
-        self._plan(partial(self._note_all_learned, decisions))
+        additions = self._lineage.additions + len(decisions)
+        self._plan(partial(self._note_all_learned, decisions, additions))
         self._finish()
 
     def _unseen(self, decisions: Decisions | list[Decision], raw: Floats) -> Floats:
@@ -302,10 +337,17 @@ class Rounds(WholeCalls):
         return rows
 
     def _see(self, rows: Floats) -> None:
-        """Add observations to what was seen, where anything follows from that."""
-        if self._observer.watches:
-            self._learned.see(rows)
-            self._lineage.additions += len(rows)
+        """Add observations to what was seen, where anything follows from that.
+
+        The sums change in one compiled call. What follows from them is done by the next call if
+        this one is interrupted.
+        """
+        observer = self._observer
+        if observer.watches:
+            before, additions = observer.moments.seen.sum(), self._lineage.additions + len(rows)
+            self._plan(partial(self._finish_seeing, observer.next_look, before, additions))
+            observer.rows.see_rows(rows)
+            self._finish()
 
     # -- observations -----------------------------------------------------------------------------
 

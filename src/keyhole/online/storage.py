@@ -293,7 +293,10 @@ def parse(record: Record, policy: Policy | None, features: Recipe | None = None)
         recipe = _recipe(header["features"], features)
         encoder = None if recipe is None else _encoder(recipe, header["levels"])
         if (None if encoder is None else encoder.digest) != header["recipe"]:
-            raise FileError("the columns of these features are not those of the saved bandit")
+            raise FileError(
+                "the columns of these features are not those of the saved bandit: give the same "
+                "features, and a transformer of the same fit"
+            )
         observer = restoring.observer(header, arrays, encoder)
         learner = Learner(policy, recipe, **observer.options)
         arms = learner.arms(listed("arms", header["arms"]))

@@ -193,14 +193,21 @@ class LearnerState:
         """Return the same knowledge in the columns of a wider encoder.
 
         A new level was 0 wherever its category was seen, and missing where that was: sums are
-        those of a learner that had its column from the beginning.
+        those of a learner that had its column from the beginning. Arrays are shared with this state
+        where levels took spare columns.
         """
         if self.encoder is None or encoder.names == self.encoder.names:
             return self
         old, new = self.observer.layout, Layout.of(encoder)
+        observer, posterior = self.observer.in_layout(new), self.posterior
+        if old.is_renamed_in(new):  # levels took spare columns, and no number has changed
+            wider = LearnerState(self.arms, observer, posterior, encoder)
+            wider.n_dropped, wider.arm_records = self.n_dropped, self.arm_records
+            wider.waiting, wider.provisional = self.waiting, self.provisional
+            return wider
         places, siblings = old.places_in(new), old.siblings_of(new)
         design_places = old.design_places_in(new, intercept=self.observer.intercept)
-        observer, posterior = self.observer.in_layout(new), self.posterior.copy()
+        posterior = posterior.copy()
         if self.arms.is_hybrid:
             n = len(self.arms.names)
             every = places_of(np.arange(n), design_places, observer.n_columns)
@@ -361,9 +368,18 @@ class LearnerState:
                 Provisional(arms[k], raw[k].copy(), design[k].copy(), rewards[k])
             )
 
-    def see(self, rows: Floats) -> None:
-        """Add observations, and do what is due by then."""
-        due = self.observer.next_look
+    def see(self, rows: Floats, look: float | None = None) -> None:
+        """Add observations, and do what is due by then.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, dim)
+            The observations, with NaN where an entry is missing.
+        look : float, optional
+            How often a feature must have been seen for units and predictions to be looked at
+            again; by default what follows from all observations before these.
+        """
+        due = self.observer.next_look if look is None else look
         self.observer.see(rows)
         self._do_what_is_due(due)
 

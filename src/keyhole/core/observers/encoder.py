@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 MOST_LEVELS = 1_000
 # Put before the fields of an arm's record.
 ARM = "arm."
+# From so many levels on, a growing category that needs a column gets spare ones as well, an eighth
+# of its levels: sums then move to larger arrays 50 times on the way to 1,000 levels, not 1,000.
+FEW_LEVELS = 16
+SPARE = 8
 
 _ABSENT = object()
 _PLAIN = frozenset({float, int, np.float64})
@@ -55,6 +60,11 @@ def digest_of(content: Any) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
 
+# Field in the record and in messages, column of each level, columns of all levels, whether an
+# unknown level gets a column.
+_Levelled: TypeAlias = tuple[str, str, dict[str, int], list[int], bool]
+
+
 class _Plan(NamedTuple):
     """How one kind of record, a context's or an arm's, is written into columns.
 
@@ -65,8 +75,7 @@ class _Plan(NamedTuple):
     fields: tuple[str, ...]
     numbers: list[tuple[str, str, int]]
     booleans: list[tuple[str, str, int]]
-    # Column of each level, columns of all levels, whether an unknown level gets a column.
-    levelled: list[tuple[str, str, dict[str, int], list[int], bool]]
+    levelled: list[_Levelled]
     hashed: list[tuple[str, str, int, int]]  # first column, number of columns
 
 
@@ -87,7 +96,8 @@ class Encoder:
     Attributes
     ----------
     names : tuple of str
-        Names of the columns.
+        Names of the columns; empty for a spare column, which waits for a level and is 0 wherever
+        its category was seen.
     is_indicator : ndarray of bool, shape (dim,)
         Columns of booleans and categories, whose unit is 1 and whose middle is 0.
     group : ndarray of int, shape (dim,)
@@ -98,7 +108,7 @@ class Encoder:
         Crossed columns, as the indices of the two columns that are multiplied. Those of a later
         encoder come after those of an earlier one.
     cross_names : tuple of str
-        Names of the crossed columns.
+        Names of the crossed columns; empty where one of the two is spare.
     columns : mapping
         Field -> tuple of the indices of its columns.
     levels : mapping
@@ -126,20 +136,19 @@ class Encoder:
     columns: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
     levels: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _tables: dict[str, dict[str, int]] = field(init=False, repr=False, compare=False)
+    _layout: _Layout = field(init=False, repr=False, compare=False)
     _plan: _Plan = field(init=False, repr=False, compare=False)
     _arm_plan: _Plan | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         grown = _pairs(self.grown)
-        layout = _Layout()
-        plan = layout.add_record("the record", "", self.features)
-        arm_plan = None
-        if self.features.arms is not None:
-            arm_plan = layout.add_record("an arm's record", ARM, self.features.arms)
-        layout.cross_all(self.features.all_crosses)
+        layout = _Layout(self.features)
         for name, level in grown:
             layout.grow(name, level)
-        layout.check_names()
+        self._set(grown, layout)
+
+    def _set(self, grown: tuple[tuple[str, str], ...], layout: _Layout) -> None:
+        """Set the fields that follow from a layout."""
         values: dict[str, Any] = {
             "grown": grown,
             "names": tuple(layout.names),
@@ -147,12 +156,13 @@ class Encoder:
             "group": _frozen(np.array(layout.group, dtype=np.int64)),
             "column_fields": tuple(layout.fields),
             "crosses": _frozen(np.array(layout.crosses, dtype=np.int64).reshape(-1, 2)),
-            "cross_names": tuple(layout.cross_names()),
+            "cross_names": tuple(layout.name_of(i, j) for i, j in layout.crosses),
             "columns": MappingProxyType({k: tuple(v) for k, v in layout.columns.items()}),
             "levels": MappingProxyType({k: tuple(v) for k, v in layout.tables.items()}),
             "_tables": layout.tables,
-            "_plan": plan,
-            "_arm_plan": arm_plan,
+            "_layout": layout,
+            "_plan": layout.plans[0],
+            "_arm_plan": layout.plans[1] if len(layout.plans) > 1 else None,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -182,8 +192,27 @@ class Encoder:
 
     def merged(self, other: Encoder) -> Encoder:
         """Return an encoder that also has the levels that another one has seen."""
-        new = [pair for pair in other.grown if pair not in set(self.grown)]
-        return Encoder(self.features, (*self.grown, *new)) if new else self
+        return self.with_levels(other.grown)
+
+    def with_levels(self, grown: Sequence[tuple[str, str]]) -> Encoder:
+        """Return an encoder that also has these levels of growing categories."""
+        new = [(name, level) for name, level in grown if level not in self._tables.get(name, ())]
+        return self._grow(new) if new else self
+
+    def has_columns_of(self, grown: tuple[tuple[str, str], ...], dim: int) -> bool:
+        """Return whether an encoder of these levels and so many columns has them as this one does.
+
+        Columns keep their places while levels are added: those of an earlier encoder are these,
+        unless there are more by now.
+
+        Parameters
+        ----------
+        grown : tuple of (field, level)
+            The levels of the other encoder.
+        dim : int
+            The number of its columns.
+        """
+        return dim == self.dim and grown == self.grown[: len(grown)]
 
     def reference(self, field: str) -> str | None:
         """Return the first level of a category, which effects of its other levels are against.
@@ -357,68 +386,103 @@ class Encoder:
         return arm_records, self._arm_plan
 
     def _grow(self, new: list[tuple[str, str]]) -> Encoder:
-        return Encoder(self.features, (*self.grown, *dict.fromkeys(new)))
+        """Return an encoder with more levels, without laying out again those that there are."""
+        layout, added = self._layout.copy(), tuple(dict.fromkeys(new))
+        for name, level in added:
+            layout.grow(name, level)
+        wider = object.__new__(Encoder)
+        object.__setattr__(wider, "features", self.features)
+        wider._set((*self.grown, *added), layout)
+        return wider
 
 
 class _Layout:
-    """The columns of an encoder while they are laid out."""
+    """The columns of an encoder while they are laid out.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    features : Features
+        The recipe; its growing categories have no column yet.
+    """
+
+    def __init__(self, features: Features) -> None:
         self.names: list[str] = []
         self.is_indicator: list[bool] = []
         self.group: list[int] = []
         self.fields: list[str] = []
         self.columns: dict[str, list[int]] = {}  # of each field
         self.crosses: list[tuple[int, int]] = []
-        self.pairs: Sequence[tuple[str, str]] = ()
+        self.pairs: Sequence[tuple[str, str]] = features.all_crosses
         self.tables: dict[str, dict[str, int]] = {}  # of growing categories
+        self.spare: dict[str, list[int]] = {}  # columns of these without a level, the last first
+        self.known = {CONSTANT}  # names of columns, crossed ones too
         self.n_groups = 0
+        self.plans = [self._add_record("the record", "", features)]
+        if features.arms is not None:
+            self.plans.append(self._add_record("an arm's record", ARM, features.arms))
+        for one, other in self.pairs:
+            for i in self.columns[one]:
+                for j in self.columns[other]:
+                    self._cross(i, j)
 
-    def add_record(self, what: str, prefix: str, features: Features) -> _Plan:
+    def copy(self) -> _Layout:
+        """Return a layout that can grow by itself."""
+        twin = copy.copy(self)
+        for name in ("names", "is_indicator", "group", "fields", "crosses", "known"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin.columns = {
+            name: columns.copy() if name in self.tables else columns
+            for name, columns in self.columns.items()
+        }
+        twin.tables = {name: table.copy() for name, table in self.tables.items()}
+        twin.spare = {name: columns.copy() for name, columns in self.spare.items()}
+        twin.plans = [
+            plan._replace(levelled=list(map(twin._own, plan.levelled))) for plan in self.plans
+        ]
+        return twin
+
+    def _own(self, levelled: _Levelled) -> _Levelled:
+        """Return the entry of a plan with the table and the columns of this layout."""
+        name, full, table, columns, grows = levelled
+        return (
+            (name, full, self.tables[full], self.columns[full], grows)
+            if grows
+            else (name, full, table, columns, grows)
+        )
+
+    def _add_record(self, what: str, prefix: str, features: Features) -> _Plan:
         """Lay out the columns of one kind of record; growing categories have none yet."""
         plan = _Plan(what, features.fields, [], [], [], [])
         for name in features.numbers:
-            plan.numbers.append((name, prefix + name, self._add(prefix + name, "", False)))
+            plan.numbers.append(
+                (name, prefix + name, self._add(prefix + name, prefix + name, False))
+            )
         for name in features.booleans:
-            plan.booleans.append((name, prefix + name, self._add(prefix + name, "", True)))
+            plan.booleans.append(
+                (name, prefix + name, self._add(prefix + name, prefix + name, True))
+            )
         for name, spec in features.categories.items():
             full = prefix + name
             if isinstance(spec, int):
                 plan.hashed.append((name, full, len(self.names), spec))
                 for k in range(spec):
-                    self._add(full, f"#{k}", True)
+                    self._add(full, f"{full}#{k}", True)
             elif isinstance(spec, str):
                 table = self.tables[full] = {}
-                self.columns[full] = []
+                self.columns[full], self.spare[full] = [], []
                 plan.levelled.append((name, full, table, self.columns[full], True))
             else:
-                levels = {level: self._add(full, f"={level}", True) for level in spec}
+                levels = {level: self._add(full, f"{full}={level}", True) for level in spec}
                 plan.levelled.append((name, full, levels, self.columns[full], False))
         return plan
 
-    def cross_names(self) -> list[str]:
-        """Return the names of crossed columns."""
-        return [f"{self.names[i]}:{self.names[j]}" for i, j in self.crosses]
-
-    def check_names(self) -> None:
-        """Raise if two columns would have one name, or the name of the constant."""
-        known = {CONSTANT}
-        for name in (*self.names, *self.cross_names()):
-            if name in known:
-                raise InvalidValue(
-                    f"two columns would have the name {name!r}: rename the field; a cross is named "
-                    f"'one:other', and the constant {CONSTANT!r}"
-                )
-            known.add(name)
-
-    def cross_all(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Cross the columns that there are; those of levels seen later are crossed then."""
-        self.pairs = pairs
-        for one, other in pairs:
-            self.crosses += [(i, j) for i in self.columns[one] for j in self.columns[other]]
+    def name_of(self, i: int, j: int) -> str:
+        """Return the name of a crossed column; empty if one of its columns is spare."""
+        one, other = self.names[i], self.names[j]
+        return f"{one}:{other}" if one and other else ""
 
     def grow(self, field: str, level: str) -> None:
-        """Append the column of a level, and the crossed columns that it is in."""
+        """Give a level a column, and the crossed columns that it is in: spare or new ones."""
         table = self.tables.get(field)
         if table is None:
             raise checks.unknown("a growing category", field, self.tables)
@@ -426,24 +490,58 @@ class _Layout:
             raise InvalidValue(f"{field} must grow by a new level, got {shown(level)}")
         if len(table) >= MOST_LEVELS:
             raise InvalidValue(
-                f"{field} has more than {MOST_LEVELS:,} levels, the last is {shown(level)}; "
-                f"hash it: categories={{{field!r}: 256}}"
+                f"{field} has {MOST_LEVELS:,} levels, the most that get columns, and "
+                f"{shown(level)} is one more; hash it: categories={{{field!r}: 256}}"
             )
-        column = table[level] = self._add(field, f"={level}", True)
+        if not self.spare[field]:
+            n = len(table) // SPARE if len(table) >= FEW_LEVELS else 0
+            n = min(n, MOST_LEVELS - len(table) - 1)
+            self.spare[field] = [self._add_crossed(field) for _ in range(1 + n)][::-1]
+        column = table[level] = self.spare[field].pop()
+        self.names[column] = self._new_name(f"{field}={level}")
+        for i, j in self._crosses_of(field, column):
+            if name := self.name_of(i, j):
+                self._new_name(name)
+
+    def _add_crossed(self, field: str) -> int:
+        """Append a spare column, and the crossed columns that it is in."""
+        column = self._add(field, "", True)
+        self.crosses += self._crosses_of(field, column)
+        return column
+
+    def _crosses_of(self, field: str, column: int) -> list[tuple[int, int]]:
+        """Return the crossed columns that a column of a field is in."""
+        found: list[tuple[int, int]] = []
         for one, other in self.pairs:
             if one == field:
-                self.crosses += [(column, j) for j in self.columns[other]]
+                found += [(column, j) for j in self.columns[other]]
             elif other == field:
-                self.crosses += [(i, column) for i in self.columns[one]]
+                found += [(i, column) for i in self.columns[one]]
+        return found
 
-    def _add(self, field: str, suffix: str, is_indicator: bool) -> int:
-        """Append one column, and return its index."""
+    def _cross(self, i: int, j: int) -> None:
+        """Append a crossed column."""
+        self.crosses.append((i, j))
+        self._new_name(self.name_of(i, j))
+
+    def _new_name(self, name: str) -> str:
+        """Return the name of a column; raise if another one has it, or the constant."""
+        if name in self.known:
+            raise InvalidValue(
+                f"two columns would have the name {name!r}: rename the field; a cross is named "
+                f"'one:other', and the constant {CONSTANT!r}"
+            )
+        self.known.add(name)
+        return name
+
+    def _add(self, field: str, name: str, is_indicator: bool) -> int:
+        """Append one column, a spare one without a name, and return its index."""
         column = len(self.names)
         before = self.columns.setdefault(field, [])
         self.group.append(self.group[before[0]] if before else self.n_groups)
         self.n_groups += not before
         before.append(column)
-        self.names.append(field + suffix)
+        self.names.append(self._new_name(name) if name else "")
         self.fields.append(field)
         self.is_indicator.append(is_indicator)
         return column

@@ -21,13 +21,14 @@ class Layout(NamedTuple):
     Attributes
     ----------
     names : tuple of str or None
-        The names of the columns; None if they have none.
+        The names of the columns; None if they have none. That of a spare column, which waits for a
+        level, is empty.
     is_indicator : ndarray of bool of shape (dim,)
         Columns of 0 and 1, whose unit is 1.
     crosses : ndarray of int of shape (m, 2)
         Pairs of columns whose product is one more column of the design each.
     cross_names : tuple of str
-        The names of these.
+        The names of these; empty where one of the two is spare.
     group : ndarray of int of shape (dim,)
         Columns of one category have one number; every other column has a number of its own.
     fields : tuple of str or None
@@ -85,10 +86,31 @@ class Layout(NamedTuple):
         pairs = tuple(f"{fields[p]}:{fields[q]}" for p, q in self.crosses.tolist())
         return ((CONSTANT,) if intercept else ()) + fields + pairs
 
+    def is_renamed_in(self, other: Layout) -> bool:
+        """Return whether another layout has these very columns, with names for spare ones."""
+        mine, theirs = self.names or (), other.names or ()
+        same = len(mine) == len(theirs) and all(
+            not one or one == two for one, two in zip(mine, theirs, strict=True)
+        )
+        return same and np.array_equal(self.crosses, other.crosses)
+
     def places_in(self, other: Layout) -> Ints:
-        """Return where each column of an observation is in a wider layout."""
-        place = {name: j for j, name in enumerate(other.names or ())}
-        return np.array([place[name] for name in self.names or ()], dtype=np.int64)
+        """Return where each column of an observation is in a wider layout.
+
+        A spare column was 0 wherever its category was seen, and so was every level that was not
+        known: it becomes the next column of its category that has no other place here.
+        """
+        place = {name: j for j, name in enumerate(other.names or ()) if name}
+        places = [place.get(name, -1) if name else -1 for name in self.names or ()]
+        if -1 in places:
+            taken, left = set(places), dict[str, list[int]]()
+            for j, field in reversed(list(enumerate(other.fields or ()))):
+                if j not in taken:
+                    left.setdefault(field, []).append(j)
+            for k, field in enumerate(self.fields or ()):
+                if places[k] < 0:
+                    places[k] = left[field].pop()
+        return np.array(places, dtype=np.int64)
 
     def design_places_in(self, other: Layout, *, intercept: bool) -> Ints:
         """Return where each column of a design is in a wider layout.
@@ -100,15 +122,17 @@ class Layout(NamedTuple):
         intercept : bool
             Whether designs begin with a constant.
         """
-        place = {key: j for j, key in enumerate(other._design_keys(intercept))}
-        mine = self._design_keys(intercept)
-        return np.array([place[key] for key in mine], dtype=np.int64)
-
-    def _design_keys(self, intercept: bool) -> list[tuple[str, ...]]:
-        """Return what tells the columns of a design apart, whatever their names look like."""
-        names = self.names or ()
-        pairs = [(names[p], names[q]) for p, q in self.crosses.tolist()]
-        return [*([()] if intercept else []), *((name,) for name in names), *pairs]
+        places = self.places_in(other)
+        crossed = {(p, q): k for k, (p, q) in enumerate(other.crosses.tolist())}
+        products = [crossed[p, q] for p, q in places[self.crosses].tolist()]
+        first = int(intercept)
+        return np.concatenate(
+            [
+                np.arange(first),
+                first + places,
+                first + other.dim + np.array(products, dtype=np.int64),
+            ]
+        ).astype(np.int64)
 
     def siblings_of(self, other: Layout) -> Ints:
         """Return, for each column of a wider layout, a column here of the same category, or -1.
@@ -116,16 +140,12 @@ class Layout(NamedTuple):
         A column that is here is its own sibling. A new level of a category was 0 wherever another
         level of it was seen, and missing where that was.
         """
-        mine = {name: j for j, name in enumerate(self.names or ())}
-        names = other.names or ()
-        first: dict[int, int] = {}
-        for j, name in enumerate(names):
-            if name in mine:
-                first.setdefault(int(other.group[j]), mine[name])
-        return np.array(
-            [mine.get(name, first.get(int(other.group[j]), -1)) for j, name in enumerate(names)],
-            dtype=np.int64,
-        )
+        first: dict[str, int] = {}
+        for j, field in enumerate(self.fields or ()):
+            first.setdefault(field, j)
+        siblings = np.array([first.get(field, -1) for field in other.fields or ()], dtype=np.int64)
+        siblings[self.places_in(other)] = np.arange(self.dim)
+        return siblings
 
     def baseline(self) -> Ints:
         """Return which columns are 1 in the record that effects are counted from.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from bisect import bisect
 from operator import is_
@@ -252,9 +253,13 @@ class Observer:
         try:
             return checks.floats("y", y)
         except InvalidValue as reason:
-            if np.isnan(checks.with_missing("y", y)).any():
+            absent = np.isnan(checks.with_missing("y", y))
+            if absent.any():
+                fields, cause = self.layout.fields, str(reason)
+                if fields is not None and absent.shape[-1:] == (len(fields),):
+                    cause = f"{fields[int(np.argwhere(absent)[0][-1])]} is missing"
                 raise InvalidValue(
-                    f"{reason}; missing entries are predicted with missing='predict'"
+                    f"{cause}; missing entries are predicted with missing='predict'"
                 ) from None
             raise
 
@@ -453,47 +458,74 @@ class Observer:
         base = np.zeros(self.dim)
         if self.intercept:
             base[self.layout.baseline()] = 1.0
-        records = [base, *(self._raised(base, [j]) for j in range(self.dim))]
-        designs = self._design_of(np.array(records))
-        pairs = [self._raised(base, pair) for pair in self.layout.crosses.tolist()]
+        is_level = self.layout.is_level
+        units = Units(np.zeros(self.dim), np.ones(self.dim)) if self.units is None else self.units
+        scale = units.scale_for(centred=self.intercept, limit=checks.LARGEST)
+        start = (base - scale.origin) * scale.inverse
+        # By the changes themselves: in the difference of two designs, one far from the middle would
+        # be lost.
+        raised = [self._raised(base, j, is_level) - base for j in range(self.dim)]
+        change = np.array(raised).reshape(self.dim, self.dim) * scale.inverse
         p, q = self.layout.crosses.T
-        both = self._design_of(np.array(pairs).reshape(len(pairs), self.dim))
-        more = both - designs[1 + p] - designs[1 + q] + designs[0]
+        alone = np.hstack(
+            [
+                np.zeros((self.dim, int(self.intercept))),
+                change,
+                change[:, p] * start[q] + start[p] * change[:, q] + change[:, p] * change[:, q],
+            ]
+        )
+        more = np.zeros((len(p), self.n_columns))
+        first = self.n_columns - len(p)
+        more[:, first:] = change[p][:, p] * change[q][:, q] + change[q][:, p] * change[p][:, q]
         is_square = p == q
         more[is_square] *= 0.5  # raised by 2, a square changes by twice its coefficient
-        alone = designs[1:] - designs[0]
         alone[p[is_square]] -= more[is_square]  # raised from 0 to 1, a square changes by 1 as well
-        steps = np.vstack([designs[:1], alone, more])
-        return steps if self.intercept else steps[1:]
+        if not self.intercept:
+            return np.vstack([alone, more])
+        return np.vstack([np.hstack([[1.0], start, start[p] * start[q]]), alone, more])
 
     def effect_rows(self) -> Ints:
-        """Return which rows of `steps` are effects: those of first levels are 0 by definition."""
+        """Return which rows of `steps` are effects: those of first levels are 0 by definition.
+
+        Spare columns have none.
+        """
         first = np.zeros(self.dim, dtype=bool)
         if self.intercept:
             first[self.layout.baseline()] = True
+        if self.layout.names is not None:  # a spare column is no effect yet
+            first |= np.array([not name for name in self.layout.names], dtype=bool)
         kept = np.concatenate([~first, ~first[self.layout.crosses].any(axis=1)])
         return np.flatnonzero(np.concatenate([[True], kept]) if self.intercept else kept)
 
-    def _raised(self, base: Floats, columns: list[int]) -> Floats:
-        """Return a record in which some columns are raised by 1; a level replaces the others."""
+    def _raised(self, base: Floats, j: int, is_level: Any) -> Floats:
+        """Return a record in which a column is raised by 1; a level replaces the others.
+
+        Parameters
+        ----------
+        base : ndarray of shape (dim,)
+            The record.
+        j : int
+            The column.
+        is_level : ndarray of bool of shape (dim,)
+            Which columns are levels.
+        """
         raised = base.copy()
-        for j in columns:
-            if self.layout.is_level[j]:
-                raised[self.layout.group == self.layout.group[j]] = 0.0
-            raised[j] += 1.0
+        if is_level[j]:
+            raised[self.layout.group == self.layout.group[j]] = 0.0
+        raised[j] += 1.0
         return raised
 
-    def _design_of(self, rows: Floats) -> Floats:
-        """Return the design of rows, (n, dim), without limits to how far a feature may be."""
-        units = Units(np.zeros(self.dim), np.ones(self.dim)) if self.units is None else self.units
-        scale = units.scale_for(centred=self.intercept, limit=checks.LARGEST)
-        features = (rows - scale.origin) * scale.inverse
-        constant = np.ones((len(rows), int(self.intercept)))
-        p, q = self.layout.crosses.T
-        return np.hstack([constant, features, features[:, p] * features[:, q]])
-
     def in_layout(self, layout: Layout) -> Observer:
-        """Return a copy whose observations have more columns, new levels of categories."""
+        """Return an observer of the same observations in more columns, new levels of categories.
+
+        It shares arrays with this one where levels took spare columns.
+        """
+        if self.layout.is_renamed_in(
+            layout
+        ):  # levels took spare columns, and no number has changed
+            relabelled = copy.copy(self)
+            relabelled.layout = layout
+            return relabelled
         twin = Observer(layout.dim, **self.options, layout=layout)
         places, siblings = self.layout.places_in(layout), self.layout.siblings_of(layout)
         twin.moments = self.moments.spread(places, siblings) if self.watches else twin.moments

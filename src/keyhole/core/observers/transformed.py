@@ -14,11 +14,12 @@ from keyhole import checks
 from keyhole.core.kernels import Floats, Ints
 from keyhole.core.observers import records
 from keyhole.core.observers.encoder import digest_of
+from keyhole.core.observers.fits import fit_digest
 from keyhole.core.observers.observer import CLIP, Fill, Observer
 from keyhole.errors import InvalidValue, MissingExtra, install_line, shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transformed:
     """A fitted object with `transform`, which turns records into columns.
 
@@ -56,6 +57,17 @@ class Transformed:
         options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "transformer"}
         for name, value in Observer(0, **options).options.items():  # checked, and plain
             object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Transformed) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        options = (getattr(self, one.name) for one in fields(self) if one.name != "transformer")
+        return (fit_digest(self.transformer), *options)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -111,8 +123,8 @@ class TransformedEncoder:
 
     @property
     def digest(self) -> str:
-        """A short text that tells these columns from those of other names."""
-        return digest_of(list(self.names))
+        """A short text that tells these columns from those of other names, or of another fit."""
+        return digest_of([list(self.names), fit_digest(self.features.transformer)])
 
     @property
     def can_grow(self) -> bool:
