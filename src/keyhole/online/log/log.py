@@ -295,7 +295,11 @@ class Log:
         **fields
             Its fields, but for `seq` and `at`.
         """
-        self.append_all(kind, [fields])
+        seq = self._seq + 1
+        row = kind(seq=seq, at=time.time(), **fields)
+        assert self._appender is not None
+        self._note(row, self._appender.write(rows.encoded(row)))
+        self._seq = seq
 
     def append_all(self, kind: type[rows.AnyRow], many: list[dict[str, Any]]) -> None:
         """Write several rows of a kind: all of them or, after a failure, none.
