@@ -53,8 +53,7 @@ if TYPE_CHECKING:
         Rounds,
         World,
     )
-    from keyhole.online import Bandit, Decision, Decisions, Effects, Explanation
-    from keyhole.online.log import Log
+    from keyhole.online import Bandit, Decision, Decisions, Effects, Explanation, Log
 
 __version__ = "0.1.0"
 
@@ -133,8 +132,7 @@ _HOMES = {
         *("DatasetWorld", "LinearWorld", "MissingWorld", "RandomDatasetWorld"),
         *("RandomLinearWorld", "RandomMissingWorld", "Rounds", "World"),
     ),
-    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects", "Explanation"),
-    "keyhole.online.log": ("Log",),
+    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects", "Explanation", "Log"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 # Modules that are public as a whole.

@@ -113,6 +113,8 @@ class Bandit(Named):
         probabilities: bool = True,
         log: Log | Path | None = None,
     ) -> None:
+        if log is not None:
+            self._begin_log(log)
         learner = Learner.of(learner)
         length = None if dim is None else checks.integer("dim", dim)
         learned = learner.start(arguments.arm_names(arms), length)
@@ -300,7 +302,7 @@ class Bandit(Named):
         'A'
         """
         arguments.check_not_joint(self._rule)
-        arguments.check_decision(decision)
+        decision = arguments.checked_decision(decision)
         with self._at_work():
             if y is None and not decision._is_for_all:
                 raise InvalidValue(
@@ -324,7 +326,7 @@ class Bandit(Named):
 
     def learn(
         self,
-        decision: Decision,
+        decision: Decision | str,
         reward: float,
         *,
         again: bool = False,
@@ -336,8 +338,8 @@ class Bandit(Named):
 
         Parameters
         ----------
-        decision : Decision
-            What `choose` gave, or was carried through JSON.
+        decision : Decision or str
+            What `choose` gave, or was carried through JSON; with a log, its id.
         reward : float
             Its reward; True and False are 1 and 0.
         again : bool, default False
@@ -360,7 +362,7 @@ class Bandit(Named):
                 everyday = self._everyday or self._begun()
                 if everyday is not None and everyday.learn(decision, reward):
                     return
-        arguments.check_decision(decision)
+        decision = arguments.checked_decision(decision)
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             reward = arguments.reward_number(reward)
         checks.flag("again", again)
@@ -559,11 +561,11 @@ class Bandit(Named):
         random = None if resume else choice_streams(seed_sequence(seed))
         if not isinstance(features, Recipe | None):
             raise InvalidValue(f"features must be a Transformed, got {shown(features)}")
-        kind = cls
+        kind: type[Bandit] = cls
         if log is not None:
             from keyhole.online.logged import LoggedBandit
 
-            kind = LoggedBandit  # type: ignore[assignment] # of this kind
+            kind = LoggedBandit
         bandit, build = storage.load(
             source, partial(kind._of_record, policy=policy, features=features, random=random)
         )
@@ -619,7 +621,7 @@ class Bandit(Named):
 
     def _begin_log(self, log: Log | Path) -> None:
         """Begin to write to a log; bandits that do are of another class."""
-        raise InvalidValue(f"log needs a Learner or a Policy, got {shown(self._learner)}")
+        raise InvalidValue(f"log={shown(log)} needs Bandit itself, got a {type(self).__name__}")
 
     @classmethod
     def _of_record(

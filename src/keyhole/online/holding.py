@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # `signal` itself turns numbers into enums and back, which takes 9 of 11 microseconds here; these
 # are the functions that it calls.
-import _signal
+import _signal  # type: ignore[import-not-found] # CPython's own, without stubs
 import threading
 from signal import SIGINT
 from types import FrameType, TracebackType

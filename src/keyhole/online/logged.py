@@ -158,6 +158,7 @@ class LoggedBandit(Bandit):
             self._rows: Any = None
             decision = super().choose(y, among=among, sensor=sensor)
             self._write_levels(log, before)
+            seen: Iterable[Floats]
             if not decision._is_for_all:
                 seen = self._all_rows(y)
             else:
@@ -280,8 +281,10 @@ class LoggedBandit(Bandit):
             If it was forgotten.
         """
         with self._writing() as log:
-            found = self.decision(decision) if isinstance(decision, str) else decision
-            arguments.check_decision(found)
+            if isinstance(decision, str):
+                found = self.decision(decision)
+            else:
+                found = arguments.checked_decision(decision)
             if not again:
                 log.check_once(found.id)
             before = self._learned.grown
@@ -431,11 +434,11 @@ class _Writing:
         bandit._quiet = True
         return log
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *_error: object) -> None:
         bandit = self.bandit
         bandit._quiet = False
         bandit._lock.release()
-        self.held.__exit__(*error)
+        self.held.__exit__(None, None, None)
         if bandit._learned.observer.messages:
             bandit._warn(stacklevel=4)
 

@@ -32,7 +32,8 @@ def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
     start : int, default 0
         The place of the first line to read.
     """
-    with naming("read", path), open(path, "rb") as file:
+    given = checked_path("path", path)
+    with naming("read", given), open(given, "rb") as file:
         file.seek(start)
         place, rest = start, b""
         while piece := file.read(PIECE):

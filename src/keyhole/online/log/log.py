@@ -180,7 +180,7 @@ class Log:
         if len(row.y) > 1:
             names = self._candidates_at(row) if row.arms is None else row.arms
             own = names.index(row.arm)
-        seen = row.y[own] if row.filled is None else row.filled
+        seen: Any = row.y[own] if row.filled is None else row.filled  # null is a missing entry
         return Decision(
             arm=row.arm,
             observation=seen,
@@ -224,9 +224,7 @@ class Log:
         wanted = [[None if x != x else x for x in seen]]
         return wanted[0] in (row.y if row.filled is None else [row.filled])
 
-    def replay(
-        self, *, policy: Policy | None = None, features: Recipe | None = None
-    ) -> Bandit:
+    def replay(self, *, policy: Policy | None = None, features: Recipe | None = None) -> Bandit:
         """Return the bandit that wrote this log, to the bit: all it had learned, and its draws.
 
         Every choice is made again, and compared with the log.
@@ -335,7 +333,6 @@ class Log:
             )
         if state == FORGOTTEN:
             raise ForgottenEvent(f"event {event!r} was forgotten, and learns no reward")
-
 
 
 def _checked_event(event: object) -> str:

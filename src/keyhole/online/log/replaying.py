@@ -68,7 +68,8 @@ def _folded(log: Log, policy: Policy | None, features: Recipe | None) -> LoggedB
             replay.take(row)
     if replay.bandit is None:
         raise FileError(f"{log.path} has no rows")
-    return replay.bandit
+    bandit: LoggedBandit = replay.bandit
+    return bandit
 
 
 class Replay:

@@ -177,9 +177,7 @@ class Forget(Row, frozen=True, kw_only=True):
     event: str
 
 
-AnyRow: TypeAlias = (
-    Start | Decision | Given | Reward | Observe | Levels | Arms | Merge | Forget
-)
+AnyRow: TypeAlias = Start | Decision | Given | Reward | Observe | Levels | Arms | Merge | Forget
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyRow)
