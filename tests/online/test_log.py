@@ -157,6 +157,36 @@ def test_the_service_of_a_restart_goes_on(path: Path) -> None:
     assert len({row.event for row in bandit.log if type(row).__name__ == "Decision"}) == 60
 
 
+def test_columns_are_those_of_the_rows(path: Path) -> None:
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A", "B"], dim=1, seed=1, log=path)
+    first = bandit.choose([1.0])
+    bandit.learn(first, 2.0)
+    bandit.learn(first.id, 0.5, again=True)
+    bandit.add_arms(["C"])
+    second = bandit.choose([[1.0], [2.0]], among=["C", "A"])
+    third = bandit.choose([3.0])
+    bandit.learn(third.instead("A" if third.arm == "B" else "B"), 1.0)
+    found = kh.Log(path).columns()
+    assert found["arms"] == ["A", "B", "C"]
+    assert [found["arms"][k] for k in found["chosen"]] == [first.arm, second.arm, third.arm]
+    assert found["probability"].tolist() == [
+        first.probability,
+        second.probability,
+        third.probability,
+    ]
+    # That of another arm than the chosen one is no reward of this decision.
+    assert np.array_equal(found["reward"], [2.5, np.nan, np.nan], equal_nan=True)
+    assert np.isnan(found["mean"]).tolist() == [
+        [False, False, True],
+        [False, True, False],
+        [False, False, False],
+    ]
+    assert found["width"][0].tolist()[:2] == [1.0, 1.0]
+    assert found["width"][1, 2] == 1.0
+    assert found["observation"].shape == (3, 3, 1)
+    assert (found["sharing"], found["prior_precision"]) == ("per-arm", 1.0)
+
+
 # -- once ------------------------------------------------------------------------------------------
 
 

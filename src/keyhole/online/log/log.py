@@ -243,6 +243,12 @@ class Log:
 
         return replayed(self, policy=policy, features=features)
 
+    def columns(self) -> dict[str, Any]:
+        """Return the decisions and their rewards as arrays by name, for `kh.evaluate`."""
+        from keyhole.online.log.columns import columns
+
+        return columns(self)
+
     # -- writing ----------------------------------------------------------------------------------
 
     def open(self) -> None:
