@@ -187,6 +187,40 @@ def test_columns_are_those_of_the_rows(path: Path) -> None:
     assert (found["sharing"], found["prior_precision"]) == ("per-arm", 1.0)
 
 
+@pytest.mark.parametrize("names", [["A", "B", "C"], None])
+def test_parquet_holds_the_same(names: Any, path: Path) -> None:
+    if names is None:
+        bandit: Any = kh.Bandit(kh.ThompsonSampling(), arms=3, dim=2, seed=1, log=path)
+        bandit.learn(bandit.choose([1.0, 2.0]), 1.0)
+        bandit.choose([[1.0, 2.0], [0.0, 1.0]], among=[0, 2])
+    else:
+        bandit = lived(LEARNERS["units"], path, own_rows=True)
+    other = path.with_suffix(".parquet")
+    assert bandit.log.to_parquet(other) == len(bandit.log)
+    packed, plain = kh.Log(other), kh.Log(path)
+    assert list(packed) == list(plain)
+    assert packed.counts == plain.counts
+    assert packed.replay().to_bytes() == bandit.without_log().to_bytes()
+    rows: Any = iter(plain)
+    event = next(row.event for row in rows if type(row).__name__ == "Decision")
+    assert packed.row_of(event) == plain.row_of(event)
+    with pytest.raises(kh.InvalidValue, match="writes JSON lines"):
+        kh.Bandit.from_log(other)
+    content = other.read_bytes()
+    other.write_bytes(content[: len(content) // 2])
+    with pytest.raises(kh.FileError, match="no whole Parquet file"):
+        list(kh.Log(other))
+
+
+def test_parquet_of_others_is_refused(path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"a": [1, 2]}), path)
+    with pytest.raises(kh.FileError, match="is not a log"):
+        list(kh.Log(path))
+
+
 # -- once ------------------------------------------------------------------------------------------
 
 

@@ -17,9 +17,9 @@ from keyhole.errors import (
     UnknownEvent,
     shown,
 )
-from keyhole.files import Path, checked_path
+from keyhole.files import Path, checked_path, naming
 from keyhole.online.decision import Decision
-from keyhole.online.log import rows
+from keyhole.online.log import parquet, rows
 from keyhole.online.log.appending import Appender, lines
 from keyhole.online.log.events import FORGOTTEN, LEARNED, UNKNOWN, WORDS, Events
 
@@ -77,6 +77,9 @@ class Log:
 
     def _rows(self, start: int, seq: int) -> Iterator[tuple[int, int, rows.AnyRow]]:
         """Yield start, end and content of the rows from a place on, which follow row `seq`."""
+        if self.is_parquet:
+            yield from ((row.seq, row.seq, row) for row in parquet.read(self.path) if row.seq > seq)
+            return
         for place, line in lines(self.path, start):
             seq += 1
             try:
@@ -148,11 +151,16 @@ class Log:
         self.refresh()
         if self._events.state(_checked_event(event)) == UNKNOWN:
             raise UnknownEvent(f"there is no event {shown(event)} in {self.path}")
-        for _, line in lines(self.path, self._events.place(event)):
-            row = rows.decoded(line)
+        place = self._events.place(event)
+        for _, _, row in self._rows(place, place - 1) if self.is_parquet else self._at(place):
             assert isinstance(row, rows.Decision | rows.Given)
             return row
         raise FileError(f"{self.path} has become shorter")
+
+    def _at(self, place: int) -> Iterator[tuple[int, int, rows.AnyRow]]:
+        """Yield the row of a line, and those after it."""
+        for start, line in lines(self.path, place):
+            yield start, start + len(line) + 1, rows.decoded(line)
 
     def decision(
         self, event: str, grown: tuple[tuple[str, str], ...] | None, recipe: str | None
@@ -249,6 +257,19 @@ class Log:
 
         return columns(self)
 
+    def to_parquet(self, path: Path) -> int:
+        """Write all rows to a Parquet file, and return their number.
+
+        It holds the same as the JSON lines, in about a third of the space, and is read by anything
+        that reads Parquet; `Log(path)` reads it, too.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, which is replaced in one step.
+        """
+        return parquet.write(iter(self), path)
+
     # -- writing ----------------------------------------------------------------------------------
 
     def open(self) -> None:
@@ -256,6 +277,8 @@ class Log:
         with self._lock:
             if self._appender is not None:
                 raise InvalidValue(f"{self.path} is written by another bandit of this process")
+            if self.is_parquet:
+                raise InvalidValue(f"{self.path} is a Parquet file: a bandit writes JSON lines")
             appender = Appender(self.path, sync=self.sync)
             try:
                 self._index()
@@ -278,6 +301,14 @@ class Log:
         if self._appender is None:
             raise InvalidValue(f"{self.path} was closed: give a new bandit Log({str(self.path)!r})")
         self._appender.check()
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the file is one of `to_parquet`, which can be read and not written to."""
+        if not self.exists:
+            return False
+        with naming("read", self.path), open(self.path, "rb") as file:
+            return file.read(4) == parquet.MAGIC
 
     @property
     def exists(self) -> bool:

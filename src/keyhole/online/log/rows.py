@@ -195,3 +195,27 @@ def decoded(line: bytes) -> AnyRow:
 
 
 DamagedRow = msgspec.MsgspecError
+
+
+def as_dict(row: AnyRow) -> dict[str, Any]:
+    """Return the fields of a row."""
+    return msgspec.structs.asdict(row)
+
+
+def field_names(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a kind of row."""
+    return tuple(kind.__struct_fields__)
+
+
+def converted(record: dict[str, Any], kind: Any) -> AnyRow:
+    """Return a row from its fields; raise `DamagedRow` if one is not of the schema.
+
+    Parameters
+    ----------
+    record : dict
+        The fields.
+    kind : type
+        The kind of row.
+    """
+    row: AnyRow = msgspec.convert(record, kind, strict=True)
+    return row
