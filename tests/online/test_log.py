@@ -282,6 +282,50 @@ def test_refused_calls_leave_no_row(path: Path) -> None:
     assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
 
 
+def test_forgetting_gives_the_sums_of_a_log_without_the_event(path: Path) -> None:
+    """With rows on very different scales, and in any order."""
+    rng = np.random.default_rng(4)
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(), arms=["A", "B"], dim=3, seed=1, log=path)
+    kept = kh.Posterior(n_parameters=2, dim=3)
+    for t in range(200):
+        y, reward = rng.standard_normal(3), float(rng.standard_normal())
+        decision = bandit.choose(y)
+        if t % 9 == 0:
+            decision = decision.instead("A" if decision.arm == "B" else "B")
+        bandit.learn(decision, reward)
+        if t % 4 == 0:
+            bandit.learn(decision.id, reward, again=True)
+            late = decision.id
+        else:
+            kept.learn("AB".index(decision.arm), y, reward)
+        if t % 4 == 3:
+            bandit.forget(late)
+    found = bandit.posterior
+    for name in ("precision", "moment", "squares", "count", "covariance", "mean"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(kept, name), rtol=1e-12, atol=1e-12
+        )
+    with pytest.raises(kh.ForgottenEvent, match="learns no reward"):
+        bandit.learn(late, 1.0)
+    with pytest.raises(kh.ForgottenEvent, match="already"):
+        bandit.forget(late)
+    with pytest.raises(kh.UnknownEvent):
+        bandit.forget("x-1")
+    assert bandit.log.counts == {"decided": 0, "learned": 150, "forgotten": 50}
+    assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
+    bandit.log.close()
+    with pytest.raises(kh.ForgottenEvent):
+        kh.Bandit.from_log(path).learn(late, 1.0)
+
+
+def test_units_cannot_be_forgotten(path: Path) -> None:
+    learner = kh.Learner(kh.Greedy(), standardize=True)
+    bandit: Any = kh.Bandit(learner, arms=2, dim=1, log=path)
+    event = bandit.choose([1.0]).id
+    with pytest.raises(kh.InvalidValue, match="forget needs a learner without"):
+        bandit.forget(event)
+
+
 # -- files, processes, threads ---------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.core import Arm, Floats, Learner, Policy, Seed
-from keyhole.errors import InvalidValue, UnknownEvent, shown
+from keyhole.errors import ForgottenEvent, InvalidValue, UnknownEvent, shown
 from keyhole.files import Path
 from keyhole.online import arguments, storage
 from keyhole.online.bandit import Bandit
@@ -361,6 +361,54 @@ class LoggedBandit(Bandit):
             raise UnknownEvent(f"this bandit has no log, in which {shown(event)} could be")
         grown = self._learned.grown
         return log.decision(event, grown, self._learned.recipe)
+
+    def forget(self, event: str) -> None:
+        """Take the rewards of a decision out again: the sums are those of a log without them.
+
+        From then on a reward for this event is refused. The rows stay in the file.
+
+        Parameters
+        ----------
+        event : str
+            The id of the decision.
+
+        Raises
+        ------
+        UnknownEvent
+            If no decision of the log has this id.
+        ForgottenEvent
+            If it was forgotten already.
+        InvalidValue
+            If the learner has units, a constant or predictions, in which observations live on.
+        """
+        if not self._learned.is_plain:
+            raise InvalidValue(
+                "forget needs a learner without intercept, standardize and missing: what these "
+                f"follow from is not kept by event, got {shown(self._learner)}"
+            )
+        with self._writing() as log:
+            if log.status(event) == "forgotten":
+                raise ForgottenEvent(f"event {event!r} was forgotten already")
+            self.take_out(log.learned(event))
+            log.append(rows.Forget, event=event)
+
+    def take_out(self, learned: list[tuple[Decision, float]]) -> None:
+        """Take rewards out of the sums: all of them, or none.
+
+        Parameters
+        ----------
+        learned : list of (Decision, float)
+            Decisions and their rewards, all of which were learned.
+        """
+        with self._at_work():
+            posterior = self._learned.posterior.copy()
+            for decision, reward in learned:
+                arm = self._learned.arms.parameter(decision.arm)
+                posterior.forget(arm, decision._observation, reward)
+            self._drop_kept()
+            self._learned.posterior = posterior
+            # A base that has them would not have less than this bandit.
+            self._lineage.additions += len(learned)
 
     # -- what else changes a bandit ---------------------------------------------------------------
 

@@ -61,6 +61,7 @@ class Log:
         self.sync = checks.flag("sync", sync)
         self._appender: Appender | None = None
         self._events = Events()
+        self._replaced: dict[str, int] = {}  # places of decisions that took the place of others
         self._seq = 0
         self._read_to = 0  # the place up to which the index is made
         self._lock = threading.RLock()
@@ -125,6 +126,8 @@ class Log:
         elif isinstance(row, rows.Given) and row.event is not None:
             if events.state(row.event) == UNKNOWN:
                 events.add(row.event, place)
+            else:  # another arm was taken in place of the chosen one
+                self._replaced[row.event] = place
         elif isinstance(row, rows.Reward) and row.event is not None:
             events.set(row.event, LEARNED)
         elif isinstance(row, rows.Forget):
@@ -151,7 +154,7 @@ class Log:
         self.refresh()
         if self._events.state(_checked_event(event)) == UNKNOWN:
             raise UnknownEvent(f"there is no event {shown(event)} in {self.path}")
-        place = self._events.place(event)
+        place = self._replaced.get(event, self._events.place(event))
         for _, _, row in self._rows(place, place - 1) if self.is_parquet else self._at(place):
             assert isinstance(row, rows.Decision | rows.Given)
             return row
@@ -213,6 +216,23 @@ class Log:
                 arms = [arm for arm in arms if arm not in gone] + [name for name, _ in each.added]
         return arms
 
+    def learned(self, event: str) -> list[tuple[Decision, float]]:
+        """Return the rewards of an event that were learned, each with the decision it was for.
+
+        Raises
+        ------
+        UnknownEvent
+            If there is no such event.
+        """
+        decision = self.decision(event, None, None)
+        found = []
+        for row in self:
+            if isinstance(row, rows.Given) and row.event == event:
+                decision = Decision.from_dict(row.decision)
+            elif isinstance(row, rows.Reward) and row.event == event:
+                found.append((decision, row.value))
+        return found
+
     def has_decision(self, decision: Decision) -> bool:
         """Tell whether this very decision is in the log, and not one with its id and another arm.
 
@@ -221,7 +241,7 @@ class Log:
         event = decision.id
         if event is None or self._events.state(event) == UNKNOWN:
             return False
-        if decision._description is not None:
+        if decision._description is not None and event not in self._replaced:
             return True
         row = self.row_of(event)
         if isinstance(row, rows.Given):

@@ -89,6 +89,7 @@ class Replay:
         # Decisions that have no reward yet, by id; and those without an id, in order.
         self.decisions: dict[str, Decision] = {}
         self.nameless: deque[Decision] = deque()
+        self.learned: dict[str, list[tuple[Decision, float]]] = {}  # rewards that may be forgotten
         self.choices: list[rows.Decision] = []  # of a batch that is not complete
         self.rewards: list[rows.Reward] = []
 
@@ -150,7 +151,9 @@ class Replay:
             return self.nameless.popleft()
         if row.event not in self.decisions:
             raise FileError(f"there is no decision {row.event!r}")
-        return self.decisions[row.event]
+        decision = self.decisions[row.event]
+        self.learned.setdefault(row.event, []).append((decision, row.value))
+        return decision
 
     def _reward(self, row: rows.Reward) -> None:
         if row.batch is None:
@@ -162,6 +165,9 @@ class Replay:
         batch, self.rewards = self.rewards, []
         listed, values = [self._of(one) for one in batch], [one.value for one in batch]
         Bandit.learn_many(self.bandit, listed, values, again=batch[0].again)
+
+    def _forget(self, row: rows.Forget) -> None:
+        self.bandit.take_out(self.learned.pop(row.event, []))
 
     def _observe(self, row: rows.Observe) -> None:
         Bandit.observe(self.bandit, np.array(row.y, dtype=np.float64))
