@@ -32,11 +32,13 @@ if TYPE_CHECKING:
         AlreadyLearned,
         DataUnavailable,
         FileError,
+        ForgottenEvent,
         InvalidValue,
         KeyholeError,
         KeyholeWarning,
         MissingExtra,
         UnknownArm,
+        UnknownEvent,
     )
     from keyhole.lab import audit, datasets, plots, summary
     from keyhole.lab.simulation import SimulationInterrupted, simulate
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
         Rounds,
         World,
     )
-    from keyhole.online import Bandit, Decision, Decisions, Effects, Explanation
+    from keyhole.online import Bandit, Decision, Decisions, Effects, Explanation, Log
 
 __version__ = "0.1.0"
 
@@ -73,6 +75,7 @@ __all__ = [
     "Explanation",
     "Features",
     "FileError",
+    "ForgottenEvent",
     "Greedy",
     "GreedyFirst",
     "InvalidValue",
@@ -81,6 +84,7 @@ __all__ = [
     "Learner",
     "LinUCB",
     "LinearWorld",
+    "Log",
     "MissingExtra",
     "MissingWorld",
     "Policy",
@@ -98,6 +102,7 @@ __all__ = [
     "Transformed",
     "Uniform",
     "UnknownArm",
+    "UnknownEvent",
     "World",
     "audit",
     "choice_probabilities",
@@ -118,8 +123,8 @@ _HOMES = {
         *("Uniform", "choice_probabilities"),
     ),
     "keyhole.errors": (
-        *("AlreadyLearned", "DataUnavailable", "FileError", "InvalidValue", "KeyholeError"),
-        *("KeyholeWarning", "MissingExtra", "UnknownArm"),
+        *("AlreadyLearned", "DataUnavailable", "FileError", "ForgottenEvent", "InvalidValue"),
+        *("KeyholeError", "KeyholeWarning", "MissingExtra", "UnknownArm", "UnknownEvent"),
     ),
     "keyhole.lab.simulation": ("SimulationInterrupted", "simulate"),
     "keyhole.lab.tables": ("Dataset",),
@@ -127,7 +132,7 @@ _HOMES = {
         *("DatasetWorld", "LinearWorld", "MissingWorld", "RandomDatasetWorld"),
         *("RandomLinearWorld", "RandomMissingWorld", "Rounds", "World"),
     ),
-    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects", "Explanation"),
+    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects", "Explanation", "Log"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 # Modules that are public as a whole.

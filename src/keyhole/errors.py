@@ -3,7 +3,9 @@
     KeyholeError
     ├── InvalidValue (ValueError)     a number, shape or setting that cannot be used
     │   ├── UnknownArm                an arm that the bandit does not have
-    │   └── AlreadyLearned            a decision whose reward was learned before
+    │   ├── AlreadyLearned            a decision whose reward was learned before
+    │   ├── UnknownEvent              an id that no decision of a log has
+    │   └── ForgottenEvent            a decision that was forgotten
     ├── FileError (ValueError)        a file that is not what was saved, or not all of it
     │   ├── FileMissing (FileNotFoundError)   there is no such file or folder
     │   └── FileUnusable (OSError)    the system cannot read or write it: rights, a full disk
@@ -36,6 +38,14 @@ class UnknownArm(InvalidValue):
 
 class AlreadyLearned(InvalidValue):
     """A decision whose reward this bandit has learned already; nothing was changed."""
+
+
+class UnknownEvent(InvalidValue):
+    """An id that no decision of the log has; nothing was changed."""
+
+
+class ForgottenEvent(InvalidValue):
+    """A decision that was forgotten, and learns no reward; nothing was changed."""
 
 
 class FileError(KeyholeError, ValueError):

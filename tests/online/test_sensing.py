@@ -174,7 +174,7 @@ def test_refused_calls_change_nothing() -> None:
         (lambda: one.learn(decision, np.nan), "reward"),
         (lambda: one.learn(decision.instead("Z"), 1.0), "there is no arm 'Z'"),
         (lambda: one.learn(kh.Decision(arm="A", observation=[1, 2]), 1.0), "sensor must be given"),
-        (lambda: one.learn("A", 1.0), "learn takes a Decision"),  # type: ignore[arg-type]
+        (lambda: one.learn("A", 1.0), "learn takes a Decision"),
         (
             lambda: one.merge(kh.Bandit(kh.Greedy(), arms=ARMS, dim=4)),
             "another Bandit with sensors",

@@ -320,6 +320,48 @@ class Posterior:
             self.state.moment[i] += rewards[rows] @ (new[rows] - old[rows])
             self._core.recompute_caches(int(i))
 
+    def forget(self, parameter: int, y: Floats, reward: float) -> None:
+        """Take out a reward that was learned: the sums are those without it, to rounding.
+
+        Parameters
+        ----------
+        parameter : int
+            The parameter that it belongs to.
+        y : ndarray of shape (dim,)
+            The observation at which it was learned.
+        reward : float
+            The reward.
+
+        Raises
+        ------
+        InvalidValue
+            If the parameter has learned no reward.
+
+        Examples
+        --------
+        >>> import keyhole as kh
+        >>> posterior = kh.Posterior(n_parameters=1, dim=2)
+        >>> posterior.learn(0, np.array([1.0, 2.0]), 3.0)
+        >>> posterior.forget(0, np.array([1.0, 2.0]), 3.0)
+        >>> posterior.precision[0].tolist(), posterior.count.tolist()
+        ([[1.0, 0.0], [0.0, 1.0]], [0])
+        """
+        (i,), state = self._indices([parameter]), self.state
+        row, value = checks.floats("y", y), checks.real("reward", reward)
+        if row.shape != (self.dim,):
+            raise InvalidValue(f"y must have shape ({self.dim},), got {row.shape}")
+        if state.n[i] < 1.0:
+            raise InvalidValue(f"parameter {i} has learned no reward that could be forgotten")
+        state.n[i] -= 1.0
+        if state.n[i] == 0.0:  # exactly, whatever was rounded
+            state.precision[i] = self.prior_precision * np.eye(self.dim)
+            state.moment[i], state.squares[i] = 0.0, 0.0
+        else:
+            state.precision[i] -= np.triu(np.outer(row, row))
+            state.moment[i] -= value * row
+            state.squares[i] = max(state.squares[i] - value * value, 0.0)
+        self._core.recompute_caches(int(i))
+
     def merge(
         self, other: Posterior, *, base: Posterior | None = None, is_sure: bool = False
     ) -> None:

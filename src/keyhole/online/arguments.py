@@ -53,10 +53,16 @@ def check_arms(arms: Arms) -> None:
         raise InvalidValue("this bandit has no arms of its own: give among={name: record, ...}")
 
 
-def check_decision(decision: object) -> None:
-    """Raise unless `learn` was given a decision."""
+def checked_decision(decision: object) -> Decision:
+    """Return what `learn` was given, or raise unless it is a decision."""
+    if isinstance(decision, str):
+        raise InvalidValue(
+            f"learn takes a Decision; by its id, {shown(decision)}, it is found with a log alone: "
+            "Bandit(..., log=path)"
+        )
     if not isinstance(decision, Decision):
         raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")
+    return decision
 
 
 def check_observation(y: Floats, dim: int) -> None:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,7 @@ from keyhole.core import (
     seed_sequence,
 )
 from keyhole.errors import InvalidValue, KeyholeWarning, UnknownArm, shown
-from keyhole.files import Source, Target, given_name
+from keyhole.files import Path, Source, Target, given_name
 from keyhole.online import arguments, storage
 from keyhole.online.arguments import Observed, ObservedMany
 from keyhole.online.decision import Decision
@@ -36,6 +36,9 @@ from keyhole.online.decisions import Decisions
 from keyhole.online.explaining import Explanation, check_available, check_observed, explained
 from keyhole.online.lineage import Lineage
 from keyhole.online.named import Named
+
+if TYPE_CHECKING:
+    from keyhole.online.log import Log
 
 # Types of rewards that compiled code takes as they are.
 PLAIN_NUMBERS = frozenset({float, np.float64, bool})
@@ -68,6 +71,9 @@ class Bandit(Named):
     probabilities : bool, default True
         Keep what the probability of each decision follows from. With very many arms, False is
         faster: it saves the widths of arms that lose this draw and could win another.
+    log : Log or path-like, optional
+        Write down all that is decided and learned. Rewards are then learned by the id of a
+        decision, too, and any event once, however long ago it was.
 
     Examples
     --------
@@ -79,16 +85,22 @@ class Bandit(Named):
     1
     """
 
-    def __new__(cls, learner: Any = None, **_: Any) -> Self:
+    def __new__(cls, learner: Any = None, *, log: Any = None, **_: Any) -> Self:
         """Return a bandit of the kind that fits the learner."""
         linear = isinstance(learner, Learner | Policy | type)
         if cls is Bandit and not linear and isinstance(learner, AnyLearner):
+            if log is not None:
+                raise InvalidValue(f"log needs a Learner or a Policy, got {shown(learner)}")
             from keyhole.online.own import OwnBandit
             from keyhole.online.sensing import SensorBandit
 
             if isinstance(learner, SensorLearner):
                 return object.__new__(SensorBandit)  # type: ignore[return-value] # of this kind
             return object.__new__(OwnBandit)  # type: ignore[return-value] # of this kind
+        if cls is Bandit and log is not None:
+            from keyhole.online.logged import LoggedBandit
+
+            return object.__new__(LoggedBandit)  # type: ignore[return-value] # of this kind
         return object.__new__(cls)
 
     def __init__(
@@ -99,7 +111,10 @@ class Bandit(Named):
         dim: int | None = None,
         seed: Seed = None,
         probabilities: bool = True,
+        log: Log | Path | None = None,
     ) -> None:
+        if log is not None:
+            self._begin_log(log)
         learner = Learner.of(learner)
         length = None if dim is None else checks.integer("dim", dim)
         learned = learner.start(arguments.arm_names(arms), length)
@@ -132,6 +147,11 @@ class Bandit(Named):
     def probabilities(self) -> bool:
         """Whether decisions have a probability."""
         return self._probabilities
+
+    @property
+    def log(self) -> Log | None:
+        """The log that the bandit writes to, if there is one."""
+        return None
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -283,7 +303,7 @@ class Bandit(Named):
         'A'
         """
         arguments.check_not_joint(self._rule)
-        arguments.check_decision(decision)
+        decision = arguments.checked_decision(decision)
         with self._at_work():
             if y is None and not decision._is_for_all:
                 raise InvalidValue(
@@ -315,7 +335,7 @@ class Bandit(Named):
 
     def learn(
         self,
-        decision: Decision,
+        decision: Decision | str,
         reward: float,
         *,
         again: bool = False,
@@ -327,8 +347,8 @@ class Bandit(Named):
 
         Parameters
         ----------
-        decision : Decision
-            What `choose` gave, or was carried through JSON.
+        decision : Decision or str
+            What `choose` gave, or was carried through JSON; with a log, its id.
         reward : float
             Its reward; True and False are 1 and 0.
         again : bool, default False
@@ -351,7 +371,7 @@ class Bandit(Named):
                 everyday = self._everyday or self._begun()
                 if everyday is not None and everyday.learn(decision, reward):
                     return
-        arguments.check_decision(decision)
+        decision = arguments.checked_decision(decision)
         if type(reward) is not float or not abs(reward) <= checks.LARGEST:
             reward = arguments.reward_number(reward)
         checks.flag("again", again)
@@ -512,6 +532,7 @@ class Bandit(Named):
         features: Recipe | None = None,
         resume: bool = False,
         seed: Seed = None,
+        log: Log | Path | None = None,
     ) -> Bandit:
         """Return a saved bandit, with a random stream of its own.
 
@@ -533,6 +554,8 @@ class Bandit(Named):
             Another build of the kernels agrees to rounding only, and warns.
         seed : int, optional
             For a random stream that can be repeated.
+        log : Log or path-like, optional
+            A new log, as in `Bandit`.
 
         Raises
         ------
@@ -555,9 +578,16 @@ class Bandit(Named):
         random = None if resume else choice_streams(seed_sequence(seed))
         if not isinstance(features, Recipe | None):
             raise InvalidValue(f"features must be a Transformed, got {shown(features)}")
+        kind: type[Bandit] = cls
+        if log is not None:
+            from keyhole.online.logged import LoggedBandit
+
+            kind = LoggedBandit
         bandit, build = storage.load(
-            source, partial(cls._of_record, policy=policy, features=features, random=random)
+            source, partial(kind._of_record, policy=policy, features=features, random=random)
         )
+        if log is not None:
+            bandit._begin_log(log)
         if resume and build != kernels.BUILD:
             warnings.warn(
                 f"{given_name(source)} was written by the build {shown(build)} of the kernels, and "
@@ -567,6 +597,48 @@ class Bandit(Named):
                 stacklevel=2,
             )
         return bandit
+
+    @classmethod
+    def from_log(
+        cls, log: Log | Path, *, policy: Policy | None = None, features: Recipe | None = None
+    ) -> Bandit:
+        """Return the bandit that wrote a log, to the bit, which goes on writing to it.
+
+        It is for one process that takes the place of another, after a crash or a restart. The ids
+        of its decisions are new ones; rewards of earlier decisions are learned as before.
+
+        Parameters
+        ----------
+        log : Log or path-like
+            The log.
+        policy, features
+            As in `load`.
+
+        Raises
+        ------
+        FileError
+            If there is no log, or a row does not follow from those before it.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import keyhole as kh
+        >>> path = os.path.join(tempfile.mkdtemp(), "decisions.jsonl")
+        >>> bandit = kh.Bandit(kh.ThompsonSampling(), arms=["A", "B"], dim=1, log=path)
+        >>> event = bandit.choose([1.0]).id
+        >>> bandit.log.close()  # as a crash would
+        >>> again = kh.Bandit.from_log(path)
+        >>> again.learn(event, reward=1.0)
+        >>> sum(again.counts.values())
+        1
+        """
+        from keyhole.online.log.replaying import resumed
+
+        return resumed(log, policy=policy, features=features)
+
+    def _begin_log(self, log: Log | Path) -> None:
+        """Begin to write to a log; bandits that do are of another class."""
+        raise InvalidValue(f"log={shown(log)} needs Bandit itself, got a {type(self).__name__}")
 
     @classmethod
     def _of_record(

@@ -142,7 +142,7 @@ class OwnBandit(Bandit):
 
     def learn(
         self,
-        decision: Decision,
+        decision: Decision | str,
         reward: float,
         *,
         again: bool = False,
@@ -163,7 +163,7 @@ class OwnBandit(Bandit):
         """
         if context is not None:
             self._refuse("context")
-        arguments.check_decision(decision)
+        decision = arguments.checked_decision(decision)
         number = arguments.reward_number(reward)
         checks.flag("again", again)
         arguments.check_observation(decision._observation, self.dim)

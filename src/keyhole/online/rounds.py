@@ -37,6 +37,12 @@ from keyhole.online.decisions import Batch, Decisions
 class Rounds(WholeCalls):
     """Choices and rewards of a bandit."""
 
+    # Whether decisions keep the parts of every arm's score, for a log.
+    _describes = False
+    # Of the last batch then: these parts, the rows that the posterior saw of the chosen arms (None
+    # if they are the observations themselves), and all observations.
+    _last_batch: tuple[Floats, Floats | None, Floats]
+
     # -- choosing ---------------------------------------------------------------------------------
 
     def _choose(self, y: ArrayLike, among: Iterable[Arm] | None) -> Decision:
@@ -58,6 +64,7 @@ class Rounds(WholeCalls):
             filled, design = learned.prepared(rows)
             rule, offset = learned.rule_now(rule), learned.observer.offset
             design = learned.placed(design, arms)
+        description = self._described(design[None], arms, rule)[0] if self._describes else None
         if rule.joint:
             chosen, score = self._choose_jointly(design, rule, arms.parameter_of.size)
             place, score_params, column = chosen.arm, None, -1
@@ -78,12 +85,35 @@ class Rounds(WholeCalls):
             *(() if plain else _missing_in(rows[row], own)),
         )
         decision._grown, decision._recipe = learned.grown, learned.recipe
+        if description is not None:
+            decision._description = description
+            decision._design = None if plain else design[place if len(design) > 1 else 0]
         if rule.joint and self._probabilities:
             decision._probability = chosen.probability
         self._columns = columns
         if not plain:
             self._see(rows)
         return decision
+
+    def _described(self, design: Floats, arms: Arms, rule: Rule) -> Floats:
+        """Return the parts of every arm's score, (n, 4, n_arms): see `kernels.Chooser`.
+
+        Parameters
+        ----------
+        design : ndarray of shape (n, 1 or n_arms, n_columns)
+            What the posterior sees of n rounds.
+        arms : Arms
+            The arms.
+        rule : Rule
+            How they are scored.
+        """
+        posterior, parameter_of = self._learned.posterior, arms.parameter_of
+        rows = design if design.shape[1] > 1 else design[:, 0]
+        mean, width = posterior.predict(parameter_of, rows)
+        explored = [part[parameter_of] for part in posterior.explorations(rule)]
+        both = np.broadcast_to(np.array(explored), (len(design), 2, parameter_of.size))
+        parts: Floats = np.concatenate([np.stack([mean, width], axis=1), both], axis=1)
+        return parts
 
     def _choose_jointly(self, rows: Floats, rule: Rule, n_arms: int) -> tuple[Chosen, float]:
         """Choose by one sample of the shared parameter, with the next random numbers."""
@@ -123,7 +153,7 @@ class Rounds(WholeCalls):
         if kept is not None and is_same and is_current and kept.everyday is everyday:
             return kept
         chooser = kernels.Chooser(
-            learned.posterior.core, rule, arms.parameter_of, self._probabilities
+            learned.posterior.core, rule, arms.parameter_of, self._probabilities, self._describes
         )
         online = kernels.Online(
             chooser,
@@ -164,8 +194,13 @@ class Rounds(WholeCalls):
             each = design if design.ndim == 3 else design[:, None]
             design = self._learned.placed(each, arms)
         rule = self._learned.rule_now(self._rule)
+        each = design if design.ndim == 3 else design[:, None]
+        parts = self._described(each, arms, rule) if self._describes else None
         places, scores, location, scale = self._choose_rounds(design, rule, parameter_of)
         chosen, lineage = (np.arange(n), places), self._lineage
+        if parts is not None:
+            seen = design[chosen] if design.ndim == 3 else design
+            self._last_batch = parts, None if self._learned.is_plain else seen, rounds
         own, for_all = filled if filled.ndim == 2 else filled[chosen], filled.ndim == 2
         missing = np.isnan(rounds if for_all else rounds[chosen])
         lineage.decisions += 1

@@ -247,7 +247,7 @@ class SensorBandit(OwnBandit):
 
     def learn(
         self,
-        decision: Decision,
+        decision: Decision | str,
         reward: float,
         *,
         again: bool = False,
@@ -267,7 +267,7 @@ class SensorBandit(OwnBandit):
             The context, if it is known by now. It takes the place of the belief, and improves the
             estimate of a calibrated sensor.
         """
-        arguments.check_decision(decision)
+        decision = arguments.checked_decision(decision)
         number = arguments.reward_number(reward)
         checks.flag("again", again)
         with self._lock:

@@ -18,6 +18,10 @@ cdef class Chooser:
     # With `keeps`, the parameters of the scores that count, (3, n_arms), and how many columns it takes.
     cdef readonly object score_params
     cdef double[:, ::1] columns
+    # With `describes`, mean, width, optimism and dispersion of every arm, (4, n_arms).
+    cdef readonly bint describes
+    cdef readonly object description
+    cdef double[:, ::1] parts
     # The columns of the chosen arm, and of all arms without rewards, or -1.
     cdef Py_ssize_t n_columns, column, alike
 

@@ -59,9 +59,14 @@ class Chooser:
         Index of the parameter of each arm.
     keeps : bool
         Whether location and scale of the scores are kept, from which probabilities are computed.
+    describes : bool, default False
+        Whether every score is computed, and its parts are kept in `description`: mean, width,
+        optimism and dispersion of each arm, (4, n_arms).
     """
 
-    def __init__(self, core: Core, rule: Rule, parameter_of: Ints, keeps: bool) -> None:
+    def __init__(
+        self, core: Core, rule: Rule, parameter_of: Ints, keeps: bool, describes: bool = False
+    ) -> None:
         core.check(parameter_of)
         if parameter_of.size == 0:
             raise ValueError("a Chooser needs at least one arm")
@@ -72,6 +77,9 @@ class Chooser:
         self.location, self.scale, self.score = np.empty((3, parameter_of.size))
         self.score_params = np.ones((3, parameter_of.size if keeps else 0))
         self.columns = self.score_params
+        self.describes = describes
+        self.description = np.empty((4, parameter_of.size if describes else 0))
+        self.parts = self.description
         self.slot, self.value, self.n_columns, self.column, self.alike = -1, 0.0, 0, 0, -1
         self.best = self.top = self.top_scale = self.alike_width = 0.0
 
@@ -173,12 +181,16 @@ class Chooser:
         self.slot, self.best, self.alike_width = -1, -INFINITY, -1.0
         self.top, self.top_scale = -INFINITY, 0.0
         keeps: cython.bint = self.keeps
+        describes: cython.bint = self.describes
         best: cython.double = self.best  # a local: the compiler keeps it in a register
         for step in range(-1, self.n_arms):
             k: cython.Py_ssize_t = leader if step < 0 else step
             # An arm that cannot be the best is skipped, unless its scale is needed.
             if step == leader or (
-                self.score[k] < best and k != picked and (not keeps or self.passes(k, stride))
+                self.score[k] < best
+                and k != picked
+                and not describes
+                and (not keeps or self.passes(k, stride))
             ):
                 continue
             slot: cython.Py_ssize_t = self.look_at(k, after(y, k * stride), stride, z[k])
@@ -263,7 +275,7 @@ class Chooser:
         fresh: cython.bint = stride == 0 and self.core.n[i] == 0.0
         if fresh and self.alike_width >= 0.0:
             width = self.alike_width
-        elif self.explorer.uncertain:
+        elif self.explorer.uncertain or self.describes:
             if self.score[k] < self.best and not fresh:
                 # Its upper bound is below the best score: it is not chosen, and P y not needed.
                 width = sqrt(self.core.quadratic_form_alone(i, y))
@@ -274,6 +286,9 @@ class Chooser:
                 self.alike_width = width
         optimism: cython.double = self.explorer.optimism_of(i)
         dispersion: cython.double = self.explorer.dispersion_of(i)
+        if self.describes:
+            self.parts[0, k], self.parts[1, k] = self.location[k], width
+            self.parts[2, k], self.parts[3, k] = optimism, dispersion
         self.score[k] = self.location[k] + width * (optimism + dispersion * z)
         self.location[k] += width * optimism
         self.scale[k] = width * dispersion

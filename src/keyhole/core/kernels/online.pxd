@@ -5,7 +5,7 @@ from keyhole.core.kernels.recent cimport RecentIds
 
 
 cdef class Choice:
-    cdef public object _arm, _score, _id, _run, _predicted, _learned_by, _probability, _score_params, _grown, _recipe
+    cdef public object _arm, _score, _id, _run, _predicted, _learned_by, _probability, _score_params, _grown, _recipe, _description, _design
     cdef public long long _number
     cdef public bint _is_for_all, _has_missing
     cdef public double _epsilon

@@ -70,6 +70,9 @@ class Choice:
         self._has_missing: bool = False
         self._grown: tuple[tuple[str, str], ...] | None = None
         self._recipe: str | None = None
+        # For a log: the parts of every arm's score, and the row that the posterior saw.
+        self._description: Any = None
+        self._design: Any = None
         self._learned_by: tuple[object, ...] = ()
 
     @cython.ccall
@@ -254,6 +257,8 @@ class Online:
         self.last_row = place if n > 1 else 0
         # A copy: a decision that is kept does not keep the rows of the other arms.
         choice: Choice = self.made(place, filled[self.last_row].copy() if n > 1 else filled[0], n)
+        if self.chooser.describes:
+            choice._design = np.array(self.design[self.last_row])
         if is_missing:
             choice._has_missing = self.has_missing(choice.y)
             choice._predicted = tuple(
@@ -291,6 +296,8 @@ class Online:
             choice._score_params = score_params.copy()
             choice._column, choice._n_arms = chooser.column, chooser.n_arms
             choice._epsilon = chooser.explorer.epsilon
+        if chooser.describes:
+            choice._description = chooser.description.copy()
         self.tally.decisions += 1
         choice._number = self.tally.decisions
         if chooser.slot >= 0:
