@@ -319,7 +319,7 @@ class SensorBandit(OwnBandit):
         InvalidValue
             If no reward of this decision is remembered, or the context is none.
         """
-        arguments.check_decision(decision)
+        decision = arguments.checked_decision(decision)
         with self._lock:
             rewards = self._truths.check(decision)
             x = self._own.checked_context(self._state, rewards[0].sensor, context)
