@@ -118,8 +118,7 @@ def theory(
         given["plan"] = _plan(world, promises, arm, error, seed)
     loss = derivation(found, horizon, delta, v=v)
     given["derivation"] = [
-        {**vars(row), "factor": factor}
-        for row, factor in zip(loss.rows, loss.factors, strict=True)
+        {**vars(row), "factor": factor} for row, factor in zip(loss.rows, loss.factors, strict=True)
     ]
     if plot is not None:
         _draw(loss, plot)

@@ -51,7 +51,9 @@ def oful(c: Constants, *, horizon: ArrayLike) -> Floats:
     with np.errstate(all="ignore"):
         radius = _radius(c, horizon, dim, longest, c.delta)
         return _known(
-            2.0 * maximum(longest * c.c_eta, radius) * sqrt(horizon * _widths(horizon, dim, longest))
+            2.0
+            * maximum(longest * c.c_eta, radius)
+            * sqrt(horizon * _widths(horizon, dim, longest))
         )
 
 

@@ -237,9 +237,9 @@ def _rows(c: Constants, horizon: float, *, shared_context: bool) -> list[Row]:
     if not np.isfinite([c.r, c.v, c.c_eta]).all():
         return [Row("theorem 2 as printed", np.inf, "open", "R is infinite: nothing is promised")]
     each = replace(c, delta=c.delta / (STEPS * c.n_arms))
-    s = c.kappa / (2.0 * c.v)
     still = "open: eq:cdfhat ignores that arms are chosen by past rewards"
     with np.errstate(all="ignore"):
+        s = float(np.divide(c.kappa, 2.0 * c.v))
         printed = Ingredients(
             longest=float(bounds.length(c, horizon=horizon)),
             eigenvalue=c.lambda_m,
@@ -284,10 +284,12 @@ def _rows(c: Constants, horizon: float, *, shared_context: bool) -> list[Row]:
             "Sigma_y in place of the sensing noise, lengths of normal vectors; " + still,
         ),
     }
-    rows = [
-        Row(name, _known(one.regret(c, horizon)), "open", reason)
-        for name, (one, reason) in why.items()
-    ]
+    # Unknown constants are 0 or infinite, and their bounds infinite or not a number.
+    with np.errstate(all="ignore"):
+        rows = [
+            Row(name, _known(one.regret(c, horizon)), "open", reason)
+            for name, (one, reason) in why.items()
+        ]
     natural = float(bounds.theorem_2_repaired(c, horizon=horizon))
     status = status_of("theorem_2_repaired", shared_context=shared_context)
     reason = (

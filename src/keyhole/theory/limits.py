@@ -69,9 +69,7 @@ def lowest_probability(p: float, error: float, *, miss: float = MISS) -> float:
     return float(beta.ppf(miss, wins, n - wins + 1.0)) if wins > 0.0 else 0.0
 
 
-def largest_margin(
-    eta: Floats, covariance: Floats, p: Floats, *, shared_context: bool
-) -> float:
+def largest_margin(eta: Floats, covariance: Floats, p: Floats, *, shared_context: bool) -> float:
     """Return a number that the margin constant of a normal world does not exceed (ass:mar).
 
     With g standard normal and y = Sigma^(1/2) g, the gap is w'g and |y| <= sqrt(eig_max) |g|. The
