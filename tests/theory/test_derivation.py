@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.stats import norm
 
 import keyhole as kh
 from keyhole.theory import Constants, Row, bounds, comparison, derivation
-from keyhole.theory.derivation import corrected_odds, exact_odds
+from keyhole.theory.derivations import corrected_odds, exact_odds
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +74,8 @@ def test_texts(instance: kh.theory.Instance) -> None:
     latex = found.to_latex()
     assert r"50\% \& \_ & $1.3\cdot10^{4}$" in latex
     assert latex.count(r"\\") == 8
-    never = derivation(kh.LinearWorld(
-        sensing=np.eye(2), coefficients=np.eye(2), context_distribution="uniform"), 100)  # fmt: skip
+    flat = kh.LinearWorld(sensing=np.eye(2), coefficients=np.eye(2), context_distribution="uniform")
+    never = derivation(flat, 100)
     assert json.loads(never.to_json())["rows"][0]["value"] == "inf"
     assert r"$\infty$" in never.to_latex()
 
@@ -101,13 +102,14 @@ def test_the_waterfall(instance: kh.theory.Instance) -> None:
     found = derivation(instance, 10_000)
     axes = kh.plots.looseness(found, seen=116.0).axes[0]
     assert axes.get_xscale() == "log"
-    ends = [bar.get_x() for bar in axes.patches], [bar.get_width() for bar in axes.patches]
+    bars: list[Any] = list(axes.patches)
+    ends = [bar.get_x() for bar in bars], [bar.get_width() for bar in bars]
     values = [row.value for row in found.rows]
     for place, (left, width) in enumerate(zip(*ends, strict=True)):
         before = 1.0 if place == 0 else values[place - 1]
         assert left == pytest.approx(min(before, values[place]))
         assert left + width == pytest.approx(max(before, values[place]))
-    assert [label.get_text() for label in axes.get_yticklabels()][0] == "theorem 2 as printed"
+    assert axes.get_yticklabels()[0].get_text() == "theorem 2 as printed"
     legend = axes.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == [
@@ -117,7 +119,7 @@ def test_the_waterfall(instance: kh.theory.Instance) -> None:
     ]
     infinite = replace(found, rows=(replace(found.rows[0], value=np.inf), *found.rows[1:]))
     assert len(kh.plots.looseness(infinite).axes[0].patches) == 5
-    with pytest.raises(kh.InvalidValue, match="looseness draws what theory.derivation returned"):
+    with pytest.raises(kh.InvalidValue, match=r"looseness draws what theory\.derivation"):
         kh.plots.looseness(3)  # type: ignore[arg-type]
     with pytest.raises(kh.InvalidValue, match="seen"):
         kh.plots.looseness(found, seen=-1.0)

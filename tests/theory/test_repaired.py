@@ -38,7 +38,7 @@ def test_the_choice_of_an_arm_takes_nothing_from_its_second_moment(slopes: Any) 
         return float(np.prod(norm.cdf(np.multiply(slopes, z))))
 
     def mean(of: Any) -> float:
-        return sum(quad(lambda z: of(z) * norm.pdf(z), a, a + 1.0)[0] for a in range(-9, 9))
+        return float(sum(quad(lambda z: of(z) * norm.pdf(z), a, a + 1.0)[0] for a in range(-9, 9)))
 
     chosen, squared = mean(g), mean(lambda z: z**2 * g(z))
     assert chosen >= 0.5 ** len(slopes) * (1 - 1e-9)

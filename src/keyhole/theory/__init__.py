@@ -2,7 +2,7 @@
 
 from keyhole.theory import bounds, comparison
 from keyhole.theory.constants import Constants
-from keyhole.theory.derivation import Derivation, Row, derivation
+from keyhole.theory.derivations import Derivation, Row, derivation
 from keyhole.theory.instances import Instance, instance, unmet
 from keyhole.theory.promises import Promise, Promises
 from keyhole.theory.quantities import Quantity

@@ -140,7 +140,8 @@ def _widths(horizon: Floats, dim: int, longest: Floats) -> Floats:
 
 def _radius(c: Constants, horizon: Floats, dim: int, longest: Floats, delta: float) -> Floats:
     logs = 0.5 * _widths(horizon, dim, longest) + 2.0 * log(1.0 / delta)
-    return c.r * sqrt(logs) + sqrt(c.n_arms) * c.c_eta
+    found: Floats = c.r * sqrt(logs) + sqrt(c.n_arms) * c.c_eta
+    return found
 
 
 def _known(value: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 Both are estimates. The safe value of kappa is a limit from order statistics. That of the margin
 constant is a formula, since no sample shows how often gaps are smaller than its smallest one: there
-is one for normal worlds, and elsewhere the estimate says "at least", and the safe value is infinite.
+is one for normal worlds. Elsewhere the estimate says "at least", and the safe value is infinite.
 """
 
 from __future__ import annotations

@@ -27,14 +27,15 @@ GAPS = {
     "shared-context": "with a shared context lem:eig is false: E[y y' | arm i is best] can have "
     "eigenvalues far below lambda_m / 2",
     "adaptivity": "eq:cdfhat treats the noise of past rewards as independent of the arms that were "
-    "chosen after them",
+    "chosen after them, and leaves out the prior: before any pull it is false",
     "odds": "eq:term2 is false: it takes |y_i(t)| / |y(t)|, which can be near 0, for 1",
-    "tail": "lem:nineq is used for one tail, for which it is false where 1 <= z < 1.18",
+    "tail": "lem:nineq is used for one tail, for which it is false where 1 <= z < 1.18; for two "
+    "tails it is false beyond",
     "conditioning": "lem:term1 to lem:piineq count pulls given that arm i is clearly best, and "
     "lose the factor 1 / P(A^kappa): 4 l in tau_i becomes 8 l / p_i",
     "impossible-arms": "arms with p_j = 0 are not covered: n_j >= p_j t / 4 says nothing of them",
-    "filtration": "thm:reg1 applies Azuma's inequality with a trivial filtration, in which the "
-    "differences are no martingale differences",
+    "filtration": "thm:reg1 applies Azuma's inequality with a trivial filtration, and lem:ni and "
+    "thm:reg2 with that of the arms alone, in which the differences are no martingale differences",
     "delta": "several steps fail with probability delta each, and delta is not divided among them",
 }
 

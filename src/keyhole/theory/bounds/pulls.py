@@ -103,7 +103,7 @@ def ell(c: Constants, *, horizon: Floats) -> Floats:
     "lem:ni",
     "the round from which the arm is said to be pulled often enough",
     rests_on=("nu_1", "ell"),
-    gaps=("delta",),
+    gaps=("filtration", "delta"),
     repair="128 / p_i^2, as proved, where 32 / p_i^2 is stated",
     of_arm=True,
 )

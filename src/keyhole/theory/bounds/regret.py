@@ -57,7 +57,7 @@ def suboptimal_probability(c: Constants, *, horizon: Floats, t: Floats) -> Float
     "regret of Algorithm 1",
     starts="tau",
     rests_on=("g_1", "suboptimal_probability"),
-    gaps=("delta",),
+    gaps=("filtration", "delta"),
     repair="4 c_M, from the step before, where 16 c_M is printed",
 )
 def theorem_2(c: Constants, *, horizon: Floats) -> Floats:

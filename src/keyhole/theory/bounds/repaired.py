@@ -93,7 +93,7 @@ def _pulls_of(c: Constants, weight: float, matrices: float) -> Floats:
     `weight` is how much more likely a long observation may be among those pulled.
     """
     if c.eig_min == 0.0:
-        return np.float64(np.inf)
+        return np.full((), np.inf)
     squared = chi2.isf(LOST / weight, c.dim + 2)
     rate = HALF_OF_CUT / squared
     # The sum of exp(-rate n) over all n from the answer on is a geometric series.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.integrate import quad
@@ -146,7 +147,7 @@ def _escaped(text: str) -> str:
 
 
 def _power(number: float) -> str:
-    """Return a number as LaTeX, such as $4.1\\cdot10^{16}$."""
+    """Return a number as LaTeX, with a power of ten if it is large or small."""
     if not np.isfinite(number):
         return r"$\infty$" if number > 0.0 else "--"
     if 0.01 <= number < 1000.0 or number == 0.0:
@@ -319,7 +320,7 @@ def corrected_odds(s: float) -> float:
         return np.inf
     root = 2.0 * np.sqrt(2.0 * np.pi)
     tail = np.exp(-0.5 * s**2 - s) * (2.0 / s + 2.0 / s**2 + 2.0 / s**3)
-    return float(root * (np.sqrt(np.e) + tail) - 1.0)
+    return float(root * (np.exp(0.5) + tail) - 1.0)
 
 
 def exact_odds(s: float) -> float:
@@ -345,7 +346,5 @@ def exact_odds(s: float) -> float:
 
     # The integrand falls like x exp(-s x): beyond 60 / s nothing is left.
     pieces = np.concatenate([[0.0, 1.0], np.geomspace(2.0, max(60.0 / s, 20.0), 12)])
-    whole = sum(
-        quad(integrand, a, b, limit=200)[0] for a, b in zip(pieces[:-1], pieces[1:], strict=True)
-    )
+    whole = sum(quad(integrand, a, b, limit=200)[0] for a, b in pairwise(pieces))
     return float(1.0 / norm.sf(-s) + whole - 1.0)
