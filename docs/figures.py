@@ -369,9 +369,14 @@ def theory_starts(page: Page) -> Figure:
     axes.set_yticks(places, list(ordered), fontsize=8)
     axes.set_xscale("log")
     axes.set_xlim(1.0, 1e19)
-    dress(axes, "first round for which the paper claims the bound", "")
+    dress(axes, "first round for which the bound is claimed", "")
     axes.legend(frameon=False, fontsize="small", loc="lower right")
     return figure
+
+
+def theory_looseness(page: Page) -> Figure:
+    """Draw where the regret bound loses."""
+    return kh.plots.looseness(page["loss"])
 
 
 def theory_rate(page: Page) -> Figure:
@@ -431,6 +436,7 @@ PICTURES: dict[str, tuple[Callable[[Page], Figure], ...]] = {
         online_evaluation,
     ),
     "how-to/records.md": (records_effects,),
+    "how-to/theory.md": (theory_looseness,),
     "tutorials/theory.md": (
         theory_constants,
         theory_length,

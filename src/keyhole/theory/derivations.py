@@ -297,6 +297,9 @@ def _rows(c: Constants, horizon: float, *, shared_context: bool) -> list[Row]:
         "every arm is chosen with probability 2^-(N - 1) at least, whatever was learned: lem:inq "
         "to lem:ni are not needed, nor is eq:cdfhat"
     )
+    largest = 2.0 * c.c_eta * float(bounds.length_repaired(c, horizon=horizon))
+    if np.isfinite(natural) and natural >= largest * horizon * (1.0 - 1e-12):
+        reason += "; up to this horizon it is the largest gap, 2 c_eta L, in every round"
     return [*rows, Row("natural exploration", natural, status.word, reason)]
 
 
