@@ -532,6 +532,8 @@ def test_the_audit_is_a_table_and_a_page(tmp_path: Path) -> None:
     assert page.count("<small>as it must be</small>") == 3
     assert "Six of the paper's fifteen lemmas" in page
     assert "What is open in the proofs" in page
+    assert page.count("<svg") == page.count("</svg>") == 1
+    assert "natural exploration" in page
     assert "at this horizon the paper claims it from" in page
     given = json.loads(keyhole(*words, "--no-controls", "--json").stdout)
     assert len(given) == 14

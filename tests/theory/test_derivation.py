@@ -37,9 +37,9 @@ def test_the_first_and_the_last_row_are_the_theorems(instance: kh.theory.Instanc
     assert found.factors[0] == 1.0
     # Before its time it says no more than the largest gap in every round, and says so.
     assert "the largest gap, 2 c_eta L, in every round" in found.rows[-1].reason
-    late = derivation(instance, 10**8)
-    assert "in every round" not in late.rows[-1].reason
-    assert late.value < 1e8
+    later = derivation(instance, 10**8)
+    assert "in every round" not in later.rows[-1].reason
+    assert later.value < 1e8
     assert math.prod(found.factors) == pytest.approx(found.value / found.rows[0].value)
 
 

@@ -122,7 +122,7 @@ def test_lem_nineq_is_of_no_one_tail_and_of_no_two() -> None:
     """Two tails: the upper bound is false from z = 1.184 on. One: the lower, up to there."""
 
     def upper(z: float) -> float:
-        return 2 * norm.sf(z) - math.exp(-(z**2) / 2) / (math.sqrt(math.pi) * z)
+        return float(2 * norm.sf(z) - math.exp(-(z**2) / 2) / (math.sqrt(math.pi) * z))
 
     assert brentq(upper, 1.0, 3.0) == pytest.approx(1.184, abs=1e-3)
     assert upper(2.0) > 0.0
