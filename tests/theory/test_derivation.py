@@ -43,6 +43,42 @@ def test_the_first_and_the_last_row_are_the_theorems(instance: kh.theory.Instanc
     assert math.prod(found.factors) == pytest.approx(found.value / found.rows[0].value)
 
 
+def test_the_rows_between_by_hand(instance: kh.theory.Instance) -> None:
+    """With a clear kappa, so that no part of the formula is lost in the others."""
+    clear = replace(instance, kappa=replace(instance.kappa, value=60.0, safe=60.0))
+    c, T, N, d = clear.constants(delta=0.05), 1e4, 3, 4
+    assert (c.n_arms, c.dim) == (N, d)
+    p, v, s, log, sqrt = float(c.p_min), float(c.v), 60.0 / (2 * float(c.v)), math.log, math.sqrt
+    each = 0.05 / 18  # six steps, three arms
+    L = 2 * c.c_y * sqrt(2 * log(2 * T * N * d / each))
+    radius = c.r * sqrt(d * log((1 + L**2 * T) / each)) + c.c_eta
+    plain = (8 * L**4 * log(T * N / each) / c.lambda_m**2, c.lambda_m, L, radius)
+    repaired = (
+        bounds.nu_1_repaired(c),
+        c.eig_min,
+        bounds.length_repaired(c, horizon=T),
+        bounds.confidence_radius_repaired(c, horizon=T, n=T),
+    )
+    middle = (repaired[0], *plain[1:])
+    given: list[Any] = [
+        (*plain, corrected_odds(s)),
+        (*middle, corrected_odds(s)),
+        (*middle, exact_odds(s)),
+        (*repaired, exact_odds(s)),
+    ]
+    rows = derivation(clear, 10_000, 0.05).rows[1:5]
+    for row, (nu, lam, length, bracket, odds) in zip(rows, given, strict=True):
+        nu_2 = max(nu, 64 * v**2 * log(T) / (60.0**2 * lam))
+        sure = log(T / each)
+        ell = N * (nu_2 * (odds + 2) + 7)
+        tau = max(4 * nu / p, 8 * ell / p, 128 * sure / p**2)
+        h = sqrt(2 / lam) * bracket
+        g = sqrt(8 / (p * lam)) * (v * sqrt(2 * d * log(2 * T * N * T / each)) + bracket)
+        c_m = 8 * v * sqrt(math.pi / lam) + 4 * h
+        late = sqrt(4 * log(T) * sure) + 4 * c_m * c.margin * N * log(T) / sqrt(p)
+        assert row.value == pytest.approx(length * (2 * c.c_eta * tau + 2 * g * late), rel=1e-9)
+
+
 def test_a_world_does_as_well_as_its_instance() -> None:
     world = kh.LinearWorld.random(n_arms=2, context_dim=2, dim=2, seed=1)
     whole = derivation(kh.theory.instance(world), 500, 0.1)
