@@ -179,6 +179,21 @@ def test_eigenvalues_and_pulls_grow_as_repaired() -> None:
     assert least[pulls.argmax()] < 0.4  # the control
 
 
+def test_eigenvalues_and_pulls_in_random_worlds() -> None:
+    """Any N, dimension, noise and v: B >= n Sigma_y / 2 and n >= t / 2^N, with room to spare."""
+    rng = np.random.default_rng(3)
+    for seed in range(25):
+        n_arms, dim, context_dim = (int(one) for one in rng.integers([2, 1, 1], 6))
+        world = kh.LinearWorld.random(
+            n_arms=n_arms, context_dim=context_dim, dim=dim, seed=seed,
+            sensing_scale=float(rng.choice([0.3, 1.0])),
+        )  # fmt: skip
+        v = float(rng.choice([0.02, 1.0, 5.0])) * world.noise_scale
+        least, pulls = smallest(world, kh.ThompsonSampling(v=v), 4000, seed)
+        assert (least[pulls >= 200] > 0.5).all(), seed
+        assert (pulls >= 4000 / 2**n_arms).all(), seed
+
+
 def test_errors_and_regret_stay_below_the_repaired_bounds() -> None:
     """From tau on and before: 12 replications of 40,000 rounds, tau is 1.1e4."""
     world = default()
