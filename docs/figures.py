@@ -360,7 +360,9 @@ def theory_ellipsoid(page: Page) -> Figure:
 
 def theory_starts(page: Page) -> Figure:
     """Draw the first round of each bound."""
-    ordered = dict(sorted(page["starts"].items(), key=lambda item: item[1]))
+    # Most repaired bounds begin at the same round: one stands for all of them.
+    kept = ("theorem_1_repaired", *(name for name in page["starts"] if "_repaired" not in name))
+    ordered = dict(sorted(((name, page["starts"][name]) for name in kept), key=lambda one: one[1]))
     figure, axes = canvas(6.8, 0.22 * len(ordered) + 1.0)
     places = np.arange(len(ordered))
     axes.hlines(places, 1.0, list(ordered.values()), color="0.8")
@@ -369,9 +371,14 @@ def theory_starts(page: Page) -> Figure:
     axes.set_yticks(places, list(ordered), fontsize=8)
     axes.set_xscale("log")
     axes.set_xlim(1.0, 1e19)
-    dress(axes, "first round for which the paper claims the bound", "")
+    dress(axes, "first round for which the bound is claimed", "")
     axes.legend(frameon=False, fontsize="small", loc="lower right")
     return figure
+
+
+def theory_looseness(page: Page) -> Figure:
+    """Draw where the regret bound loses."""
+    return kh.plots.looseness(page["loss"])
 
 
 def theory_rate(page: Page) -> Figure:
@@ -431,6 +438,7 @@ PICTURES: dict[str, tuple[Callable[[Page], Figure], ...]] = {
         online_evaluation,
     ),
     "how-to/records.md": (records_effects,),
+    "how-to/theory.md": (theory_looseness,),
     "tutorials/theory.md": (
         theory_constants,
         theory_length,

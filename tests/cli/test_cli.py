@@ -442,6 +442,21 @@ def test_theory_prints_constants_bounds_and_a_plan() -> None:
     assert "by theorem 1, whose proof is open" in shown
 
 
+def test_theory_draws_where_the_bound_loses(tmp_path: Path) -> None:
+    words = ("theory", "--arms", "3", "--context-dim", "4", "--dim", "2", "--seed", "1")
+    for name in ("loss.svg", "loss.tex", "loss.json"):
+        assert "Where the regret bound loses" in keyhole(*words, "--plot", name).stdout
+    assert "<svg" in (tmp_path / "loss.svg").read_text()
+    assert r"\begin{tabular}" in (tmp_path / "loss.tex").read_text()
+    given = json.loads(keyhole(*words, "--json").stdout)["derivation"]
+    rows = json.loads((tmp_path / "loss.json").read_text())["rows"]
+    assert given == rows
+    assert [row["status"] for row in rows] == ["open"] * 5 + ["repaired"]
+    assert "--plot must end with .svg, .png, .pdf, .tex, .json, got loss.gif" in fails(
+        *words, "--plot", "loss.gif"
+    )
+
+
 def test_theory_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is cut off, and each arm's rows are its own."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -517,13 +532,15 @@ def test_the_audit_is_a_table_and_a_page(tmp_path: Path) -> None:
     assert page.count("<small>as it must be</small>") == 3
     assert "Six of the paper's fifteen lemmas" in page
     assert "What is open in the proofs" in page
+    assert page.count("<svg") == page.count("</svg>") == 1
+    assert "natural exploration" in page
     assert "at this horizon the paper claims it from" in page
     given = json.loads(keyhole(*words, "--no-controls", "--json").stdout)
     assert len(given) == 14
     assert all(one["as_expected"] for one in given)
     # 16 replications support no claim at 1%, so that "holds" is said of none.
     assert {one["verdict"] for one in given} <= {"not contradicted", "cannot tell"}
-    assert [one["status"] for one in given[:3]] == ["proved", "corrected", "open"]
+    assert [one["status"] for one in given[:3]] == ["proved", "repaired", "open"]
 
 
 def test_an_audit_that_fails_says_so_with_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

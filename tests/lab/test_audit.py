@@ -50,7 +50,7 @@ def test_holds_is_said_only_of_claims_in_their_time(found: dict[str, Finding]) -
 def test_findings_have_the_status_of_their_bound(found: dict[str, Finding]) -> None:
     words = {one.label: one.status for one in found.values() if one.expected}
     assert words.pop("lem:tr") == "proved"
-    assert words.pop("lem:subg") == "corrected"
+    assert words.pop("lem:subg") == "repaired"
     assert set(words.values()) == {"open"}
     assert {one.status for one in found.values() if not one.expected} == {""}
     assert "shared-context" not in found["regret"].gaps

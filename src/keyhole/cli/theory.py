@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +27,7 @@ from keyhole.errors import InvalidValue
 
 if TYPE_CHECKING:
     from keyhole.lab.worlds import LinearWorld
-    from keyhole.theory import Promise, Promises
+    from keyhole.theory import Derivation, Promise, Promises
 
 EXAMPLES = """
 Examples:
@@ -35,12 +36,16 @@ Examples:
 
 [bold]keyhole theory --error 0.1 --arm 2[/]   also the rounds until the error of arm 2 is below 0.1
 
+[bold]keyhole theory --plot looseness.svg[/]   where the regret bound loses, as a picture
+
 [bold]keyhole theory --config study.toml --horizon 100000 --delta 0.01 --json[/]
 """
 
 # Rounds and replications of the simulation that measures the planner's rate.
 ROUNDS, REPLICATIONS = 4000, 20
 NOTHING = "nothing is promised"
+# What --plot can write.
+KINDS = (".svg", ".png", ".pdf", ".tex", ".json")
 
 
 @clean
@@ -61,18 +66,26 @@ def theory(
         ),
     ] = None,
     arm: Annotated[int, typer.Option(min=1, help="Arm of the plan, from 1.")] = 1,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw where theorem 2 loses into this file: .svg, .png or .pdf, or the table as "
+            ".tex or .json.  \\[default: no picture]"
+        ),
+    ] = None,
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
     """Print the constants of a world, and the paper's bounds for it.
 
-    Each bound has a status: proved, corrected or open, with the gaps of its proof listed below. A
-    bound that begins after the horizon prints as "not yet".
+    Each bound has a status: proved, repaired or open, with the gaps of its proof listed below. A
+    bound that begins after the horizon prints as "not yet". Constants that are estimated enter
+    bounds by their safe value.
 
     With --error, the number of rounds until an arm's error is below it is printed too: by theorem
     1, and by simulation.
     """
-    from keyhole.theory import GAPS, Promises, instance
+    from keyhole.theory import GAPS, Promises, derivation, instance
 
     world = linear_world(arms, context_dim, dim, config, seed)
     if arm > world.n_arms:
@@ -82,6 +95,8 @@ def theory(
             "--error cannot be used with this world: contexts and sensing noise are not both "
             "normal, so that estimates do not converge to eta"
         )
+    if plot is not None and plot.suffix not in KINDS:
+        raise InvalidValue(f"--plot must end with {', '.join(KINDS)}, got {plot.name}")
     found = instance(world)
     promises = Promises(found, horizon=horizon, delta=delta, v=v)
     bounds = {name: _entry(one) for name, one in promises.named.items()}
@@ -101,10 +116,29 @@ def theory(
     }
     if error is not None:
         given["plan"] = _plan(world, promises, arm, error, seed)
+    loss = derivation(found, horizon, delta, v=v)
+    given["derivation"] = [
+        {**vars(row), "factor": factor} for row, factor in zip(loss.rows, loss.factors, strict=True)
+    ]
+    if plot is not None:
+        _draw(loss, plot)
     if json:
         as_json(given)
         return
     _show(given)
+
+
+def _draw(loss: Derivation, path: Path) -> None:
+    """Write a derivation into a file, as a picture or as a table, by the file's ending."""
+    from keyhole.files import replacing
+    from keyhole.lab import plots
+
+    with replacing(path) as file:
+        if path.suffix in (".tex", ".json"):
+            text = loss.to_latex() if path.suffix == ".tex" else loss.to_json()
+            file.write(f"{text}\n".encode())
+        else:
+            plots.looseness(loss).savefig(file, format=path.suffix[1:])
 
 
 def _entry(one: Promise) -> dict[str, Any]:
@@ -152,7 +186,12 @@ def _plan(
 def _show(given: dict[str, Any]) -> None:
     out().print(_constants(given["constants"]))
     if given["unmet"]:
-        said_once = "Nothing is promised of estimates or regret in this world."
+        empty = given["bounds"]["theorem_2_repaired"]["from"] == math.inf
+        said_once = (
+            "Nothing is promised of estimates or regret in this world."
+            if empty
+            else "The printed bounds promise nothing of estimates or regret in this world."
+        )
         reasons = escape(". ".join(given["unmet"]))
         out().print(f"[bold yellow]{said_once}[/] {reasons}.")
     numbers = {name: i for i, name in enumerate(given["gaps"], start=1)}
@@ -167,7 +206,7 @@ def _show(given: dict[str, Any]) -> None:
     empty = [name for name, one in given["bounds"].items() if one["from"] == math.inf]
     if empty:
         out().print(f"Nothing is promised by {', '.join(empty)}.")
-    arms = _table("arm", "bound", title="Of each arm, at the end, after p_i T / 4 pulls of it")
+    arms = _table("arm", "bound", title="Of each arm, at the end")
     for i, arm in enumerate(given["arms"], start=1):
         for name, one in arm.items():
             if one["from"] != math.inf:
@@ -185,8 +224,22 @@ def _show(given: dict[str, Any]) -> None:
         "[dim]not yet: the bound begins beyond this horizon, and the number is the first horizon "
         "that reaches it. nu_1, ell and tau are for this horizon, and grow with it.[/]"
     )
+    out().print(_derived(given["derivation"]))
     if "plan" in given:
         out().print(_planned(given["plan"]), soft_wrap=True)
+
+
+def _derived(rows: list[dict[str, Any]]) -> Table:
+    """Return the regret bound, step by step from the printed theorem 2 to the repaired one."""
+    title = "Where the regret bound loses, each row after all replacements up to it"
+    table = Table("row", Column("bound", no_wrap=True), "factor", "status", title=title,
+                  title_justify="left")  # fmt: skip
+    for row in rows:
+        value = _plain(f"{row['value']:.1e}") if math.isfinite(row["value"]) else NOTHING
+        known = math.isfinite(row["factor"]) and math.isfinite(row["value"])
+        factor = _plain(f"{row['factor']:.1e}") if known else ""
+        table.add_row(escape(row["name"]), value, factor, row["status"])
+    return table
 
 
 def _table(*heads: str, title: str) -> Table:
@@ -196,11 +249,13 @@ def _table(*heads: str, title: str) -> Table:
 
 
 def _constants(constants: dict[str, Any]) -> Table:
-    table = Table("constant", "value", "± error", "label", "meaning", title="Constants",
+    table = Table("constant", "value", "± error", "safe", "label", "meaning", title="Constants",
                   title_justify="left")  # fmt: skip
     for name, one in constants.items():
         error = f"{one['error']:.1g}" if one["error"] > 0.0 else "exact"
-        table.add_row(name, f"{one['value']:.4g}", error, one["label"], escape(one["meaning"]))
+        safe = f"{one['safe']:.4g}" if one["safe"] != one["value"] else ""
+        value, label = f"{one['value']:.4g}", one["label"]
+        table.add_row(name, value, error, safe, label, escape(one["meaning"]))
     return table
 
 

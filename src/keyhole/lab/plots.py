@@ -14,9 +14,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
+from keyhole import checks
 from keyhole.errors import InvalidValue, shown
 from keyhole.lab.summary import over_log_squared, summarize, times_root
+from keyhole.theory import Derivation
 
 # Axis labels, shared by all figures of these quantities.
 NORMALIZED = r"regret $/\ (\log t)^2$"
@@ -135,6 +138,74 @@ def pulls(runs: xr.Dataset, *, policy: str | None = None, axes: Axes | None = No
     chosen, title = _policy(_variable(runs, "pulls"), policy)
     shares = drop_burn_in(chosen / chosen.time)
     return curves(shares, "share of pulls", by="arm", worst="largest", title=title, axes=axes)
+
+
+# A bar of a waterfall by its bound: proved bounds are filled with the first colour.
+STATUS_COLOURS = {"open": "0.75", "repaired": COLOURS[0], "proved": COLOURS[2]}
+
+
+def looseness(derivation: Derivation, *, seen: float | None = None) -> Figure:
+    """Draw the regret bound after each step of a derivation, as a waterfall on a log axis.
+
+    A bar goes from the bound of the row before to that of the row; the first begins at 1. Its
+    colour is the status of the bound. Rows with infinite values have no bar, and say so.
+
+    Parameters
+    ----------
+    derivation : Derivation
+        The result of `theory.derivation`.
+    seen : float, optional
+        A simulated regret to compare with, drawn as a line.
+
+    Returns
+    -------
+    Figure
+        The figure.
+
+    Raises
+    ------
+    InvalidValue
+        If `derivation` is not a Derivation, or `seen` is not above 0.
+    """
+    if not isinstance(derivation, Derivation):
+        raise InvalidValue(
+            f"looseness draws what theory.derivation returned, got {type(derivation).__name__}"
+        )
+    if seen is not None:
+        checks.positive("seen", seen)
+    figure = Figure(figsize=(7.0, 1.2 + 0.42 * len(derivation.rows)), layout="constrained")
+    axes, before = figure.subplots(), 1.0
+    for place, row in enumerate(derivation.rows):
+        if not np.isfinite(row.value) or row.value <= 0.0:
+            axes.text(1.5, place, "nothing is promised", va="center", fontsize="small")
+            continue
+        low, high = sorted((before, row.value))
+        axes.barh(place, high - low, left=low, height=0.6, color=STATUS_COLOURS[row.status])
+        axes.text(1.3 * high, place, f"{row.value:.1e}", va="center", fontsize="small")
+        before = row.value
+    _dress_waterfall(axes, derivation, seen)
+    return figure
+
+
+def _dress_waterfall(axes: Axes, derivation: Derivation, seen: float | None) -> None:
+    """Set the axes, the labels and the legend of a waterfall."""
+    finite = [row.value for row in derivation.rows if np.isfinite(row.value)]
+    axes.set_xscale("log")
+    axes.set_xlim(1.0, 1e3 * max([10.0, *finite]))
+    axes.set_ylim(len(derivation.rows) - 0.4, -0.6)
+    axes.set_yticks(range(len(derivation.rows)), [plain(row.name) for row in derivation.rows])
+    axes.set_xlabel(f"bound on the regret up to round {derivation.horizon:,}")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, axis="x", color="0.92", linewidth=0.8)
+    axes.set_axisbelow(True)
+    handles: list[Any] = [
+        Patch(color=STATUS_COLOURS[status], label=status)
+        for status in dict.fromkeys(row.status for row in derivation.rows)
+    ]
+    if seen is not None:
+        label = f"simulated, {seen:.3g}"
+        handles.append(axes.axvline(seen, color=COLOURS[1], linewidth=1.2, label=label))
+    axes.legend(handles=handles, frameon=False, fontsize="small", loc="lower right")
 
 
 def curves(
@@ -350,4 +421,4 @@ def _with_legend(figure: Figure, axes: Axes) -> None:
     )
 
 
-__all__ = ["estimation_error", "normalized_regret", "pulls", "regret"]
+__all__ = ["estimation_error", "looseness", "normalized_regret", "pulls", "regret"]

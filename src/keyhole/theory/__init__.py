@@ -1,7 +1,8 @@
 """The theory as a tool: the constants of an instance, and what each lemma promises of it."""
 
-from keyhole.theory import bounds
+from keyhole.theory import bounds, comparison
 from keyhole.theory.constants import Constants
+from keyhole.theory.derivations import Derivation, Row, derivation
 from keyhole.theory.instances import Instance, instance, unmet
 from keyhole.theory.promises import Promise, Promises
 from keyhole.theory.quantities import Quantity
@@ -11,13 +12,17 @@ __all__ = [
     "GAPS",
     "STATEMENTS",
     "Constants",
+    "Derivation",
     "Instance",
     "Promise",
     "Promises",
     "Quantity",
+    "Row",
     "Statement",
     "Status",
     "bounds",
+    "comparison",
+    "derivation",
     "instance",
     "status_of",
     "unmet",

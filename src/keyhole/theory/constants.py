@@ -16,7 +16,10 @@ RANGES = {
     "dim": COUNT,
     "delta": Range(0.0, high=1.0, open_ends=True),
     "p_min": Range(0.0, high=1.0),
-    **dict.fromkeys(("kappa", "margin", "lambda_m", "c_eta", "c_y", "r", "v"), AT_LEAST_0),
+    **dict.fromkeys(
+        ("kappa", "margin", "lambda_m", "c_eta", "c_y", "r", "v", "eig_min", "eig_max"), AT_LEAST_0
+    ),
+    "tie_density": AT_LEAST_0,
 }
 
 
@@ -51,6 +54,14 @@ class Constants:
         R, the sub-Gaussian constant of a reward about y'eta (lem:subg).
     v : float, default inf
         The dispersion of Thompson sampling.
+    eig_min : float, default 0
+        The smallest eigenvalue of Sigma_y, the covariance of an observation. Known only where
+        contexts are the arms' own and normal, as the repaired bounds need it.
+    eig_max : float, default inf
+        The largest eigenvalue of Sigma_y, where contexts are normal.
+    tie_density : float, default inf
+        D, a bound on the density at 0 of gaps between values of two arms, added up over all
+        ordered pairs: the sum of 1 / sqrt(2 pi (s_i^2 + s_j^2)), s_i^2 = eta_i' Sigma_y eta_i.
     longest : float, optional
         A length that no observation exceeds, in place of the L of eq:ybnd.
 
@@ -80,6 +91,9 @@ class Constants:
     c_y: float = np.inf
     r: float = np.inf
     v: float = np.inf
+    eig_min: float = 0.0
+    eig_max: float = np.inf
+    tie_density: float = np.inf
     longest: float | None = None
 
     def __post_init__(self) -> None:

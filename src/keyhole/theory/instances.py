@@ -1,4 +1,4 @@
-"""`Instance`: the constants of a world, each with its label in the paper and its standard error."""
+"""`Instance`: the constants of a world, each with its label, its error and its safe value."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from keyhole import checks
 from keyhole.core import Seed
 from keyhole.errors import InvalidValue
 from keyhole.theory.constants import Constants
+from keyhole.theory.limits import lowest_probability
 from keyhole.theory.quantities import Arrays, Quantity
 from keyhole.theory.separation import BLOCK, separation
 
@@ -17,6 +18,8 @@ from keyhole.theory.separation import BLOCK, separation
 TRIALS = 200_000
 # A smallest eigenvalue of the sensing noise below this is 0 up to rounding.
 TINY = 1e-12
+# The constants of the repaired bounds.
+OF_REPAIRED = ("eig_min", "eig_max", "tie_density")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,9 @@ class Instance:
         See `Constants`.
     r1, r2 : Quantity
         The parts of r: of the reward's noise, and of x'mu - y'eta given y.
+    eig_min, eig_max, tie_density : Quantity
+        See `Constants`. What the repaired bounds need in place of the sensing noise and of the
+        margin constant.
     shared_context : bool, default False
         Whether all arms see one observation. lem:eig is false then.
     unmet : tuple of str, default ()
@@ -60,6 +66,9 @@ class Instance:
     r1: Quantity
     r2: Quantity
     r: Quantity
+    eig_min: Quantity
+    eig_max: Quantity
+    tie_density: Quantity
     shared_context: bool = False
     unmet: tuple[str, ...] = ()
 
@@ -68,10 +77,11 @@ class Instance:
         """All of them by name, those of an arm as p_1, p_2, ..."""
         arms = {f"p_{i}": one for i, one in enumerate(self.p, start=1)}
         rest = ("p_min", "kappa", "margin", "lambda_m", "c_eta", "c_y", "r1", "r2", "r")
-        return {**arms, **{name: getattr(self, name) for name in rest}}
+        both = (*rest, *OF_REPAIRED)
+        return {**arms, **{name: getattr(self, name) for name in both}}
 
     def constants(self, *, delta: float = 0.05, v: float | None = None) -> Constants:
-        """Return the numbers that bounds take.
+        """Return the numbers that bounds take: the safe value of every constant.
 
         Parameters
         ----------
@@ -92,18 +102,17 @@ class Instance:
             raise InvalidValue(
                 f"the theorems need v to be at least R = {self.r.value:.4g}, got {v:.4g}{why}"
             )
-        names = ("p_min", "kappa", "margin", "lambda_m", "c_eta", "c_y", "r")
-        values = {name: getattr(self, name).value for name in names}
-        # Where too few gaps were seen to tell, a constant is NaN, and stays unknown.
-        known = {name: value for name, value in values.items() if not np.isnan(value)}
-        return Constants(n_arms=self.n_arms, dim=self.dim, delta=delta, v=v, **known)
+        names = ("p_min", "kappa", "margin", "lambda_m", "c_eta", "c_y", "r", *OF_REPAIRED)
+        safe = {name: getattr(self, name).safe for name in names}
+        return Constants(n_arms=self.n_arms, dim=self.dim, delta=delta, v=v, **safe)
 
 
 def instance(world: Arrays, *, trials: int = TRIALS, seed: Seed = 0) -> Instance:
     """Return the constants of a world.
 
     They are exact where there is a formula. kappa and the margin constant are estimated from
-    `trials` rounds; so is p_i where the values of arms are not independent normals.
+    `trials` rounds; so is p_i where the values of arms are not independent normals. Bounds use
+    `Quantity.safe`: one-sided limits of kappa and p_i, and an upper bound of the margin constant.
 
     Parameters
     ----------
@@ -128,20 +137,30 @@ def instance(world: Arrays, *, trials: int = TRIALS, seed: Seed = 0) -> Instance
     p, p_error = world.optimality
     arms = tuple(
         Quantity(
-            float(p[i]), float(p_error[i]), "def:astar", f"probability that arm {i + 1} is best"
+            float(p[i]),
+            float(p_error[i]),
+            "def:astar",
+            f"probability that arm {i + 1} is best",
+            safe=lowest_probability(float(p[i]), float(p_error[i])),
         )
         for i in range(n_arms)
     )
-    possible = np.flatnonzero(p > 0.0)
-    rarest = possible[np.argmin(p[possible])]
-    kappa, margin = separation(world, n_arms, trials, seed)
+    # An arm without a win among those counted may still be best at times.
+    possible = [one for one in arms if one.value > 0.0 or one.error > 0.0]
+    rarest = min((one for one in arms if one.value > 0.0), key=lambda one: one.value)
+    limits = np.array([one.safe if one in possible else np.nan for one in arms])
+    kappa, margin = separation(world, limits, trials, seed)
     limit = np.sqrt(np.diag(world.observation_covariance).max())
     return Instance(
         n_arms=n_arms,
         dim=dim,
         p=arms,
         p_min=Quantity(
-            arms[rarest].value, arms[rarest].error, "thm:reg2", "the smallest positive p_i"
+            rarest.value,
+            rarest.error,
+            "thm:reg2",
+            "the smallest positive p_i",
+            safe=min(one.safe for one in possible),
         ),
         kappa=kappa,
         margin=margin,
@@ -163,9 +182,42 @@ def instance(world: Arrays, *, trials: int = TRIALS, seed: Seed = 0) -> Instance
         r1=Quantity(world.r1, 0.0, "eq:r1", "sub-Gaussian constant of the reward's noise"),
         r2=Quantity(world.r2, 0.0, "ass:subg", "sub-Gaussian constant of x'mu - y'eta given y"),
         r=Quantity(float(np.hypot(world.r1, world.r2)), 0.0, "lem:subg", "sqrt(R1^2 + R2^2)"),
+        **_of_repaired(world),
         shared_context=bool(world.shared_context),
         unmet=unmet(world),
     )
+
+
+def _of_repaired(world: Arrays) -> dict[str, Quantity]:
+    """Return the constants of the repaired bounds; they are unknown to bounds of other worlds."""
+    covariance = world.observation_covariance
+    eigenvalues = np.linalg.eigvalsh(covariance)
+    smallest = float(eigenvalues[0]) if eigenvalues[0] > TINY * eigenvalues[-1] else 0.0
+    own = bool(world.is_normal and not world.shared_context)
+    squares = np.einsum("ij,jk,ik->i", world.eta, covariance, world.eta)
+    i, j = np.triu_indices(len(squares), 1)
+    with np.errstate(divide="ignore"):
+        ties = float(2.0 * (1.0 / np.sqrt(2.0 * np.pi * (squares[i] + squares[j]))).sum())
+    of = "eigenvalue of the covariance of an observation"
+    return {
+        "eig_min": Quantity(
+            smallest, 0.0, "lem:eig", f"smallest {of}", safe=smallest if own else 0.0
+        ),
+        "eig_max": Quantity(
+            float(eigenvalues[-1]),
+            0.0,
+            "eq:ybnd",
+            f"largest {of}",
+            safe=float(eigenvalues[-1]) if world.is_normal else np.inf,
+        ),
+        "tie_density": Quantity(
+            ties,
+            0.0,
+            "thm:reg2",
+            "densities at 0 of gaps between values, added up over ordered pairs of arms",
+            safe=ties if own else np.inf,
+        ),
+    }
 
 
 def unmet(world: Arrays) -> tuple[str, ...]:
@@ -188,6 +240,7 @@ def unmet(world: Arrays) -> tuple[str, ...]:
         "c_y is infinite (eq:cy): contexts or sensing noise are not sub-Gaussian": (
             world.is_subgaussian
         ),
-        "lambda_m is 0 (eq:vt): there must be sensing noise in every direction": smallest > TINY,
+        "lambda_m is 0 (eq:vt): the printed bounds need sensing noise in every direction; the "
+        "repaired ones do not": smallest > TINY,
     }
     return tuple(reason for reason, met in reasons.items() if not met)

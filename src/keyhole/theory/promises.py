@@ -27,7 +27,7 @@ class Promise:
         promised. None after it.
     label, meaning : str
         The label in the paper, and what is bounded.
-    status : {"proved", "corrected", "open"}
+    status : {"proved", "repaired", "open"}
         Whether it is proved.
     gaps : tuple of str
         What is open, as keys of `GAPS`.
@@ -105,7 +105,7 @@ class Promises:
         arm, n = checks.integer("arm", arm, min_value=0), self.instance.n_arms
         if arm >= n:
             raise InvalidValue(f"arm must be below {n}, the number of arms, got {arm}")
-        return self.instance.p[arm].value
+        return self.instance.p[arm].safe
 
     def rounds_until(self, arm: int, error: float) -> float:
         """Return the round from which theorem 1 puts an arm's estimation error below a number.
@@ -133,16 +133,20 @@ class Promises:
         """Every bound that needs no arm and no round, at the end of the horizon."""
         # The corollary needs a longest observation, which no instance has.
         return {
-            name: self._promise(name, self.instance.p_min.value, n=float(self.horizon))
+            name: self._promise(name, self.instance.p_min.safe, n=float(self.horizon))
             for name, one in STATEMENTS.items()
             if not one.of_arm and name != "bounded_corollary"
         }
 
     def of_arm(self, arm: int) -> dict[str, Promise]:
-        """Return every bound of one arm (0, 1, ...) at the end, after p_i T / 4 pulls of it."""
+        """Return every bound of one arm (0, 1, ...) at the end of the horizon.
+
+        The paper has p_i T / 4 pulls of the arm by then; the repaired bounds have (T - 1) / 2^N.
+        """
         p = self._p(arm)
+        least = float(bounds.pulls_repaired(self.constants, t=self.horizon))
         return {
-            name: self._promise(name, p, n=p * self.horizon / 4.0)
+            name: self._promise(name, p, n=least if one.replaces else p * self.horizon / 4.0)
             for name, one in STATEMENTS.items()
             if one.of_arm
         }
@@ -170,6 +174,8 @@ class Promises:
         one = STATEMENTS[name]
         if not one.starts:
             return 0.0
+        if one.starts == "nu_1_repaired":  # pulls that every arm has from this round on
+            return float(bounds.tau_repaired(self.constants))
         start = STATEMENTS[one.starts].at(self.constants, horizon=horizon, p=p)
         # What begins at a number of pulls begins when p_i t / 4 reaches it.
         if one.of_arm and one.starts == "nu_1":

@@ -1,9 +1,11 @@
-"""`Quantity`, a constant with its standard error, and the world that constants come from."""
+"""`Quantity`, a constant with its error and its safe value, and the world it comes from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from keyhole.core import Streams
 from keyhole.theory.ranges import Floats
@@ -28,6 +30,8 @@ class Arrays(Protocol):
     def r1(self) -> float: ...  # noqa: D102
     @property
     def r2(self) -> float: ...  # noqa: D102
+    @property
+    def is_normal(self) -> bool: ...  # noqa: D102
 
     def start(self, source: Streams) -> Any:  # noqa: D102
         ...
@@ -50,12 +54,20 @@ class Quantity:
         Its label in the paper.
     meaning : str
         What it is.
+    safe : float, optional
+        The value that bounds use, where the number is an estimate: a limit on the side on which
+        bounds stay true. By default the number itself, which is then exact.
     """
 
     value: float
     error: float
     label: str
     meaning: str
+    safe: float = np.nan
+
+    def __post_init__(self) -> None:
+        if np.isnan(self.safe):
+            object.__setattr__(self, "safe", self.value)
 
     def __float__(self) -> float:
         return self.value

@@ -1,4 +1,9 @@
-"""kappa (eq:kappa) and the margin constant (ass:mar): how far the best arm leads the others."""
+"""kappa (eq:kappa) and the margin constant (ass:mar): how far the best arm leads the others.
+
+Both are estimates. The safe value of kappa is a limit from order statistics. That of the margin
+constant is a formula, since no sample shows how often gaps are smaller than its smallest one: there
+is one for normal worlds. Elsewhere the estimate says "at least", and the safe value is infinite.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.core import Seed, Streams
+from keyhole.theory.limits import MISS, largest_margin, lowest_median
 from keyhole.theory.quantities import Arrays, Quantity
 from keyhole.theory.ranges import Floats
 
@@ -17,15 +23,15 @@ BLOCK = 2_000
 LEAST_GAPS = 200
 
 
-def separation(world: Arrays, n_arms: int, trials: int, seed: Seed) -> tuple[Quantity, Quantity]:
+def separation(world: Arrays, p: Floats, trials: int, seed: Seed) -> tuple[Quantity, Quantity]:
     """Estimate kappa and the margin constant, from gaps over the length of all observations.
 
     Parameters
     ----------
     world : Arrays
         The world.
-    n_arms : int
-        Its number of arms.
+    p : ndarray of shape (n_arms,)
+        Lower limits for the probability of each arm to be best; NaN for one that never is.
     trials : int
         The number of rounds.
     seed : int, numpy.random.SeedSequence or None
@@ -36,13 +42,16 @@ def separation(world: Arrays, n_arms: int, trials: int, seed: Seed) -> tuple[Qua
     tuple of Quantity
         kappa and the margin constant. NaN if no arm was best often enough.
     """
+    n_arms = len(p)
     state = world.start(Streams(seed))
     pieces = [_normalised(world.rounds(state, BLOCK), n_arms) for _ in range(trials // BLOCK)]
     best = np.concatenate([piece[0] for piece in pieces])
     gaps = np.concatenate([piece[1] for piece in pieces])  # (trials, n_arms), inf for the best
-    medians, ratios, seldom = [], [], []
+    medians, ratios, seldom, lowest = [], [], [], [np.inf]
     for i in range(n_arms if n_arms > 1 else 0):
         own = gaps[best == i]
+        if not np.isnan(p[i]):
+            lowest.append(lowest_median(own.min(axis=1), miss=MISS / n_arms))
         if len(own) < 2 * LEAST_GAPS:
             seldom.append(str(i + 1))
             continue
@@ -52,14 +61,22 @@ def separation(world: Arrays, n_arms: int, trials: int, seed: Seed) -> tuple[Qua
     kappa = min(medians) if medians else (np.inf if n_arms == 1 else np.nan, 0.0)
     # With one arm nothing can be confused; with none seen often enough nothing can be said.
     margin = max(ratios) if ratios else (0.0 if n_arms == 1 else np.nan, 0.0)
+    of_normal = largest_margin(
+        world.eta, world.observation_covariance, p, shared_context=world.shared_context
+    )
+    at_least = "" if world.is_normal else "; at least, since gaps may be smaller than any seen"
     return (
         Quantity(
-            *kappa, "eq:kappa", f"half of the time the best arm leads by this, normalised{without}"
+            *kappa,
+            "eq:kappa",
+            f"half of the time the best arm leads by this, normalised{without}",
+            safe=min(lowest),
         ),
         Quantity(
             *margin,
             "ass:mar",
-            f"P(0 < normalised gap <= u | arm i is best) <= C u{without}",
+            f"P(0 < normalised gap <= u | arm i is best) <= C u{without}{at_least}",
+            safe=of_normal if world.is_normal else np.inf,
         ),
     )
 

@@ -15,7 +15,7 @@ from keyhole.errors import InvalidValue, shown
 from keyhole.theory.constants import Constants
 from keyhole.theory.ranges import Floats
 
-Word: TypeAlias = Literal["proved", "corrected", "open"]
+Word: TypeAlias = Literal["proved", "repaired", "open"]
 
 # What is missing in a proof, or false, by a name that bounds refer to.
 GAPS = {
@@ -27,16 +27,21 @@ GAPS = {
     "shared-context": "with a shared context lem:eig is false: E[y y' | arm i is best] can have "
     "eigenvalues far below lambda_m / 2",
     "adaptivity": "eq:cdfhat treats the noise of past rewards as independent of the arms that were "
-    "chosen after them",
+    "chosen after them, and leaves out the prior: before any pull it is false",
     "odds": "eq:term2 is false: it takes |y_i(t)| / |y(t)|, which can be near 0, for 1",
-    "tail": "lem:nineq is used for one tail, for which it is false where 1 <= z < 1.18",
+    "tail": "lem:nineq is used for one tail, for which it is false where 1 <= z < 1.18; for two "
+    "tails it is false beyond",
     "conditioning": "lem:term1 to lem:piineq count pulls given that arm i is clearly best, and "
     "lose the factor 1 / P(A^kappa): 4 l in tau_i becomes 8 l / p_i",
     "impossible-arms": "arms with p_j = 0 are not covered: n_j >= p_j t / 4 says nothing of them",
-    "filtration": "thm:reg1 applies Azuma's inequality with a trivial filtration, in which the "
-    "differences are no martingale differences",
+    "filtration": "thm:reg1 applies Azuma's inequality with a trivial filtration, and lem:ni and "
+    "thm:reg2 with that of the arms alone, in which the differences are no martingale differences",
     "delta": "several steps fail with probability delta each, and delta is not divided among them",
 }
+
+
+# Where lem:eig enters, which needs contexts of the arms' own.
+WHERE_CONTEXTS_ARE_OWN = {"nu_1", "nu_1_repaired", "shared_nu_1_repaired", "pulls_repaired"}
 
 
 class Formula(Protocol):
@@ -47,7 +52,7 @@ class Formula(Protocol):
 
 @dataclass(frozen=True)
 class Statement:
-    """A bound of the paper, and what is known of its proof.
+    """A bound of the paper or its repair, and what is known of its proof.
 
     Parameters
     ----------
@@ -65,8 +70,10 @@ class Statement:
         The bounds that its proof uses.
     gaps : tuple of str, default ()
         The gaps of its own proof, as keys of `GAPS`.
-    corrected : str, default ""
+    repair : str, default ""
         The difference from the printed formula.
+    replaces : str, default ""
+        The printed bound that it takes the place of.
     of_arm : bool, default False
         Whether it is about one arm.
     """
@@ -78,7 +85,8 @@ class Statement:
     starts: str = ""
     rests_on: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
-    corrected: str = ""
+    repair: str = ""
+    replaces: str = ""
     of_arm: bool = False
 
     def at(self, c: Constants, **point: ArrayLike) -> float:
@@ -94,31 +102,31 @@ class Statement:
         return float(self.bound(c, **{name: point[name] for name in self.takes}))
 
 
-# Every bound by name, in the order of the appendices.
+# Every bound by name, in the order of the appendices, and then the repaired ones.
 STATEMENTS: dict[str, Statement] = {}
 
 
 @dataclass(frozen=True)
 class Status:
-    """Whether a bound is proved, corrected (proved once a slip is mended) or open, and why.
+    """Whether a bound is proved, repaired (proved in a form that is not the printed one) or open.
 
     Parameters
     ----------
-    word : {"proved", "corrected", "open"}
+    word : {"proved", "repaired", "open"}
         The status.
     gaps : tuple of str
         The gaps in all steps of the proof, as keys of `GAPS`.
-    corrections : tuple of str
-        The corrections in all steps.
+    repairs : tuple of str
+        The differences from the printed formulas in all steps.
     """
 
     word: Word
     gaps: tuple[str, ...]
-    corrections: tuple[str, ...]
+    repairs: tuple[str, ...]
 
 
 def status_of(name: str, *, shared_context: bool = False) -> Status:
-    """Tell whether a bound is proved, corrected or open.
+    """Tell whether a bound is proved, repaired or open.
 
     A bound is open if a step that it rests on is.
 
@@ -132,7 +140,7 @@ def status_of(name: str, *, shared_context: bool = False) -> Status:
     Returns
     -------
     Status
-        The word, the names of the gaps (keys of `GAPS`), and the corrections on the way.
+        The word, the names of the gaps (keys of `GAPS`), and the repairs on the way.
 
     Raises
     ------
@@ -142,7 +150,7 @@ def status_of(name: str, *, shared_context: bool = False) -> Status:
     Examples
     --------
     >>> status_of("length").word, status_of("confidence_radius").word
-    ('proved', 'corrected')
+    ('proved', 'repaired')
     >>> status_of("covariance_bound", shared_context=True).gaps
     ('selection', 'direction', 'truncation', 'shared-context')
 
@@ -153,11 +161,11 @@ def status_of(name: str, *, shared_context: bool = False) -> Status:
         )
     steps = _steps(name)
     gaps = list(dict.fromkeys(gap for step in steps for gap in STATEMENTS[step].gaps))
-    if shared_context and "nu_1" in steps:  # where lem:eig enters
+    if shared_context and WHERE_CONTEXTS_ARE_OWN & set(steps):
         gaps.append("shared-context")
-    corrections = tuple(text for step in steps if (text := STATEMENTS[step].corrected))
-    word: Word = "open" if gaps else "corrected" if corrections else "proved"
-    return Status(word, tuple(gaps), corrections)
+    repairs = tuple(text for step in steps if (text := STATEMENTS[step].repair))
+    word: Word = "open" if gaps else "repaired" if repairs else "proved"
+    return Status(word, tuple(gaps), repairs)
 
 
 def _steps(name: str) -> list[str]:

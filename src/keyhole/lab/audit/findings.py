@@ -33,7 +33,7 @@ class Finding:
         The point from which the paper makes the claim, if it is beyond the run. The tested claim is
         then stronger than the paper's.
     status : str, default ""
-        Whether the paper's bound is proved, corrected or open (`keyhole.theory.status_of`).
+        Whether the paper's bound is proved, repaired or open (`keyhole.theory.status_of`).
     gaps : tuple of str, default ()
         The open points, as keys of `keyhole.theory.GAPS`.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import re
 from pathlib import Path
@@ -14,8 +15,10 @@ from markupsafe import Markup, escape
 from keyhole.files import replacing
 from keyhole.lab.audit import Finding, Scope
 from keyhole.lab.evidence import Outcome
+from keyhole.lab.plots import looseness
 from keyhole.lab.studies.running import manifest
 from keyhole.lab.studies.study import Study
+from keyhole.theory import derivation
 
 GREEK = {
     "lambda": "λ",
@@ -88,7 +91,18 @@ def write_audit(out: Path, scope: Scope, findings: list[Finding]) -> Path:
     Path
         The path of the page.
     """
-    return _rendered(out / AUDIT_PAGE, "audit.html.j2", scope=scope, findings=findings)
+    loss = derivation(scope.promises.instance, scope.horizon, scope.delta)
+    picture = io.StringIO()
+    looseness(loss).savefig(picture, format="svg", metadata={"Date": None})
+    return _rendered(
+        out / AUDIT_PAGE,
+        "audit.html.j2",
+        scope=scope,
+        findings=findings,
+        loss=loss,
+        # A browser takes an <svg> without the XML declaration before it.
+        picture=Markup(picture.getvalue()[picture.getvalue().index("<svg") :]),
+    )
 
 
 def _rendered(path: Path, template: str, **given: Any) -> Path:

@@ -38,7 +38,8 @@ def bound(
     starts: str = "",
     rests_on: tuple[str, ...] = (),
     gaps: tuple[str, ...] = (),
-    corrected: str = "",
+    repair: str = "",
+    replaces: str = "",
     of_arm: bool = False,
 ) -> Callable[[Callable[..., Floats]], Formula]:
     """Return a decorator that turns a formula into a bound, and adds it to `STATEMENTS`.
@@ -48,7 +49,7 @@ def bound(
 
     Parameters
     ----------
-    label, meaning, starts, rests_on, gaps, corrected, of_arm
+    label, meaning, starts, rests_on, gaps, repair, replaces, of_arm
         See `Statement`.
     """
 
@@ -71,7 +72,16 @@ def bound(
         takes = tuple(inspect.signature(formula).parameters)[1:]
         checked.__doc__ = _documented(formula, takes)
         STATEMENTS[name] = Statement(
-            checked, takes, label, meaning, starts, rests_on, gaps, corrected, of_arm
+            checked,
+            takes,
+            label,
+            meaning,
+            starts,
+            rests_on,
+            gaps,
+            repair,
+            replaces,
+            of_arm,
         )
         return checked
 

@@ -34,7 +34,7 @@ def length(c: Constants, *, horizon: Floats) -> Floats:
     "radius of an arm's ellipsoid after as many pulls as rounds, if no observation is longer "
     "than L",
     rests_on=("length",),
-    corrected="mean - eta = B^-1 (S - eta), which gives + c_eta; R^2 on the right of |S|^2; "
+    repair="mean - eta = B^-1 (S - eta), which gives + c_eta; R^2 on the right of |S|^2; "
     "log(1 / delta) twice where d_y = 1",
 )
 def confidence_radius(c: Constants, *, horizon: Floats, n: Floats) -> Floats:
@@ -100,7 +100,7 @@ def estimation_error(c: Constants, *, horizon: Floats, n: Floats) -> Floats:
     "|sample - eta|",
     starts="nu_1",
     rests_on=("h",),
-    corrected="the largest eigenvalue of B^-1 is 2 / (lambda_m n), without a root",
+    repair="the largest eigenvalue of B^-1 is 2 / (lambda_m n), without a root",
     of_arm=True,
 )
 def sampling_error(c: Constants, *, horizon: Floats, n: Floats) -> Floats:

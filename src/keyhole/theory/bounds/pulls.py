@@ -39,7 +39,7 @@ def missed_odds(c: Constants, *, horizon: Floats, n: Floats) -> Floats:
     starts="term_1",
     rests_on=("nu_2", "missed_odds"),
     gaps=("conditioning",),
-    corrected="P(A^eta) >= 1 - exp(...), where <= is printed",
+    repair="P(A^eta) >= 1 - exp(...), where <= is printed",
 )
 def term_1(c: Constants, *, horizon: Floats) -> Floats:
     """Return nu_2 times `missed_odds` after nu_2 pulls, + 4 (lem:term1).
@@ -57,7 +57,7 @@ def term_1(c: Constants, *, horizon: Floats) -> Floats:
     starts="term_2",
     rests_on=("nu_2",),
     gaps=("adaptivity", "conditioning"),
-    corrected="E^2 with a quarter of the gap, as the proof uses it",
+    repair="E^2 with a quarter of the gap, as the proof uses it",
 )
 def term_2(c: Constants, *, horizon: Floats) -> Floats:
     """Return nu_2 + 2, how often j is pulled since its sample is far off (lem:term2).
@@ -74,7 +74,7 @@ def term_2(c: Constants, *, horizon: Floats) -> Floats:
     starts="term_3",
     rests_on=("nu_2",),
     gaps=("adaptivity", "conditioning"),
-    corrected="E^2 with a quarter of the gap; the sum is split by n_j, where n_i is printed",
+    repair="E^2 with a quarter of the gap; the sum is split by n_j, where n_i is printed",
 )
 def term_3(c: Constants, *, horizon: Floats) -> Floats:
     """Return nu_2 + 1, how often j is pulled since its estimate is far off (lem:term3).
@@ -103,8 +103,8 @@ def ell(c: Constants, *, horizon: Floats) -> Floats:
     "lem:ni",
     "the round from which the arm is said to be pulled often enough",
     rests_on=("nu_1", "ell"),
-    gaps=("delta",),
-    corrected="128 / p_i^2, as proved, where 32 / p_i^2 is stated",
+    gaps=("filtration", "delta"),
+    repair="128 / p_i^2, as proved, where 32 / p_i^2 is stated",
     of_arm=True,
 )
 def tau(c: Constants, *, horizon: Floats, p: Floats) -> Floats:
@@ -132,7 +132,7 @@ def expected_pulls(c: Constants, *, horizon: Floats, t: Floats, p: Floats) -> Fl
     "|mean - eta|, by rounds",
     starts="tau",
     rests_on=("h", "tau"),
-    corrected="R multiplies the root and not c_eta, as in lem:eta0",
+    repair="R multiplies the root and not c_eta, as in lem:eta0",
     of_arm=True,
 )
 def theorem_1(c: Constants, *, horizon: Floats, t: Floats, p: Floats) -> Floats:

@@ -57,8 +57,8 @@ def suboptimal_probability(c: Constants, *, horizon: Floats, t: Floats) -> Float
     "regret of Algorithm 1",
     starts="tau",
     rests_on=("g_1", "suboptimal_probability"),
-    gaps=("delta",),
-    corrected="4 c_M, from the step before, where 16 c_M is printed",
+    gaps=("filtration", "delta"),
+    repair="4 c_M, from the step before, where 16 c_M is printed",
 )
 def theorem_2(c: Constants, *, horizon: Floats) -> Floats:
     """Return the regret that Algorithm 1 does not exceed, with probability 1 - delta (thm:reg2).
@@ -92,7 +92,7 @@ def bounded_corollary(c: Constants, *, horizon: Floats, largest: float) -> Float
     "errors of two samples times the root of the rounds, shared parameter",
     starts="nu_1",
     rests_on=("sampling_error",),
-    corrected="with the root of 2 / lambda_m that lem:eta1 brings, and without an undefined lambda",
+    repair="with the root of 2 / lambda_m that lem:eta1 brings, and without an undefined lambda",
 )
 def g(c: Constants, *, horizon: Floats) -> Floats:
     """Return g: with a shared parameter two samples' errors add up to at most g / sqrt(t).
@@ -110,7 +110,7 @@ def g(c: Constants, *, horizon: Floats) -> Floats:
     "probability of a suboptimal pull, shared parameter",
     starts="nu_1",
     rests_on=("c_m",),
-    corrected="without the L of eq:probij",
+    repair="without the L of eq:probij",
 )
 def shared_suboptimal_probability(c: Constants, *, horizon: Floats, t: Floats) -> Floats:
     """Return 2 C N c_M / sqrt(t), from nu_1 on (eq:probijsum).
