@@ -1,6 +1,7 @@
-"""The theory as a tool: the constants of an instance, and what each lemma promises of it."""
+"""The theory as a tool: an instance's constants, what each lemma promises, and certificates."""
 
 from keyhole.theory import bounds
+from keyhole.theory.certificates import BurnIn, Certificate, Step, certificate, runs_needed
 from keyhole.theory.constants import Constants
 from keyhole.theory.instances import Instance, instance, unmet
 from keyhole.theory.promises import Promise, Promises
@@ -10,6 +11,8 @@ from keyhole.theory.statements import GAPS, STATEMENTS, Statement, Status, statu
 __all__ = [
     "GAPS",
     "STATEMENTS",
+    "BurnIn",
+    "Certificate",
     "Constants",
     "Instance",
     "Promise",
@@ -17,8 +20,11 @@ __all__ = [
     "Quantity",
     "Statement",
     "Status",
+    "Step",
     "bounds",
+    "certificate",
     "instance",
+    "runs_needed",
     "status_of",
     "unmet",
 ]
