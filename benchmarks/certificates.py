@@ -1,4 +1,4 @@
-"""Certificates beside simulation: `python -m benchmarks.certificates`, about ten minutes on two cores.
+"""Certificates beside simulation: `python -m benchmarks.certificates`, ten minutes on two cores.
 
 Each row has a world, a horizon, the certificate over the trivial bound, and how many simulated runs
 exceeded the certificate. The numbers are in docs/how-to/certificate.md.

@@ -10,6 +10,9 @@ import xarray as xr
 
 import keyhole as kh
 
+# The figures of what `simulate` returns.
+OF_RUNS = [name for name in kh.plots.__all__ if name != "certificate"]
+
 
 def curves(values: np.ndarray) -> xr.DataArray:
     return xr.DataArray(
@@ -76,7 +79,7 @@ def test_bad_input(runs: xr.Dataset) -> None:
         kh.plots.pulls(runs, policy="optimal")
 
 
-@pytest.mark.parametrize("name", kh.plots.__all__)
+@pytest.mark.parametrize("name", OF_RUNS)
 def test_every_figure(name: str, runs: xr.Dataset, tmp_path: Path) -> None:
     """Labels, a legend that lies outside the axes, Okabe-Ito colours, a file in every format."""
     figure = getattr(kh.plots, name)(runs)
@@ -121,7 +124,7 @@ def test_a_legend_of_many_arms_leaves_the_data_their_room() -> None:
 
 def test_one_policy_picked_out_still_has_its_figures(runs: xr.Dataset) -> None:
     one = runs.sel(policy="greedy")
-    for name in kh.plots.__all__:
+    for name in OF_RUNS:
         assert getattr(kh.plots, name)(one).axes
     with pytest.raises(kh.InvalidValue, match="time of at least 2"):
         kh.plots.normalized_regret(runs.isel(time=[0]))
@@ -144,6 +147,35 @@ def test_every_figure_shows_its_quantity(runs: xr.Dataset) -> None:
         np.testing.assert_allclose(shown, curve.mean("replication"))
         band = axes.collections[0].get_paths()[0].get_extents()
         assert band.height > 0
+
+
+def test_a_certificate_beside_runs(tmp_path: Path) -> None:
+    """Logarithmic axes, both bounds, the mean and the worst run, and other bounds by name."""
+    world, policy = kh.LinearWorld.random(n_arms=2, context_dim=2, dim=2, seed=1), kh.Greedy()
+    bound = kh.theory.certificate(world, policy, 3_000)
+    seen = kh.simulate(world, policy, horizon=3_000, replications=5, seed=2)
+    theorem = np.full(len(bound.times), 1e9)
+    figure = kh.plots.certificate(bound, seen, lines={"theorem $2$": theorem})
+    figure.savefig(tmp_path / "certificate.png")
+    axes = figure.axes[0]
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    lines = {str(line.get_label()): np.asarray(line.get_ydata()) for line in axes.lines}
+    np.testing.assert_array_equal(lines["certificate"], bound.values)
+    np.testing.assert_array_equal(lines["trivial"], bound.trivials)
+    np.testing.assert_array_equal(lines[r"theorem \$2\$"], theorem)
+    np.testing.assert_allclose(lines["simulated mean"], seen.regret[0].mean("replication"))
+    np.testing.assert_allclose(lines["worst run"], seen.regret[0].max("replication"))
+    alone = kh.plots.certificate(bound).axes[0]
+    assert len(alone.lines) == 2
+    assert kh.plots.certificate(bound, axes=alone) is alone.get_figure()
+    with pytest.raises(kh.InvalidValue, match="found must be a Certificate, got Dataset"):
+        kh.plots.certificate(seen)  # type: ignore[arg-type]
+    with pytest.raises(kh.InvalidValue, match="Dataset that simulate returned"):
+        kh.plots.certificate(bound, 5)  # type: ignore[arg-type]
+    with pytest.raises(kh.InvalidValue, match=r"the line 'x' must have .* values"):
+        kh.plots.certificate(bound, lines={"x": [1.0]})
+    with pytest.raises(kh.InvalidValue, match="axes must be"):
+        kh.plots.certificate(bound, axes="here")  # type: ignore[arg-type]
 
 
 # -- names, colours and guards --------------------------------------------------------------------
@@ -191,7 +223,7 @@ def test_any_name_of_a_policy_can_be_drawn(name: str, runs: xr.Dataset, tmp_path
     assert len(legend.get_texts()) == 4  # both policies, the worst case, the band
 
 
-@pytest.mark.parametrize("plot", kh.plots.__all__)
+@pytest.mark.parametrize("plot", OF_RUNS)
 def test_figures_of_what_is_not_a_simulation(plot: str, runs: xr.Dataset) -> None:
     draw = getattr(kh.plots, plot)
     for wrong in (5, None, "runs", runs.regret, np.ones(3)):

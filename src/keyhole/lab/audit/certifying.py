@@ -77,9 +77,7 @@ def burn_in(
     # Refused before anything is simulated, if there is no certificate of this world and policy.
     empty = np.zeros((1, world.n_arms, world.dim, world.dim))
     BurnIn.measured(world, policy, rounds=rounds, regret=[0.0], precision=empty)
-    ends = endings(
-        world, policy, horizon=rounds, replications=runs, seed=seed, progress=progress
-    )
+    ends = endings(world, policy, horizon=rounds, replications=runs, seed=seed, progress=progress)
     return BurnIn.measured(
         world, policy, rounds=rounds, regret=ends.regret, precision=ends.precision
     )
@@ -120,7 +118,8 @@ class Check:
     def __str__(self) -> str:
         return (
             f"{self.violations} of {self.runs:,} runs above the certificate; worst "
-            f"{self.worst:,.1f}, mean {self.mean:,.1f}, slack {self.slack:.3g} (certificate / worst)"
+            f"{self.worst:,.1f}, mean {self.mean:,.1f}, slack {self.slack:.3g} "
+            "(certificate / worst)"
         )
 
 

@@ -1,6 +1,6 @@
 """Simulation of policies in worlds."""
 
-from keyhole.lab.simulation.endings import Endings, endings
+from keyhole.lab.simulation.final import Endings, endings
 from keyhole.lab.simulation.plan import Plan, Playable, WorldRecipe
 from keyhole.lab.simulation.progress import columns
 from keyhole.lab.simulation.results import versions

@@ -1,9 +1,9 @@
 """`BurnIn`: what simulations say of the first rounds, and how sure that is.
 
-Of n simulated runs, the largest regret and the smallest information of each arm bound a box. A further
-run is in the box with a probability that is at least as large as a Beta(n - k + 1, k) variable, with
-k = N + 1 numbers, whatever their distribution (Wilks, 1941; Wald, 1943, for several numbers). With
-confidence c over the simulations, it is outside with probability at most p, where
+Of n simulated runs, the largest regret and the smallest information of each arm bound a box. A
+further run is in the box with a probability that is at least as large as a Beta(n - k + 1, k)
+variable, with k = N + 1 numbers, whatever their distribution (Wilks, 1941; Wald, 1943, for several
+numbers). With confidence c over the simulations, it is outside with probability at most p, where
 P(Binomial(n, p) <= k - 1) = 1 - c. With k = 1, 59 runs give 95% confidence in 95%.
 """
 
@@ -108,8 +108,8 @@ class BurnIn:
         dim = len(setting.vectors)
         if ends.ndim != 1 or not len(ends) or ends_b.shape != (len(ends), setting.n_arms, dim, dim):
             raise InvalidValue(
-                f"regret and precision must have shapes (runs,) and (runs, {setting.n_arms}, {dim}, "
-                f"{dim}), got {ends.shape} and {ends_b.shape}"
+                f"regret and precision must have shapes (runs,) and (runs, {setting.n_arms}, "
+                f"{dim}, {dim}), got {ends.shape} and {ends_b.shape}"
             )
         least = setting.information(ends_b).min(axis=0) * ROUND_DOWN
         return cls(

@@ -1,35 +1,36 @@
 """How often arms are taken for each other, and its cost: step 5 of a certificate.
 
-**A sample is an estimate.** The scores of Thompson sampling have the distribution of u_i'(h_i + e_i)
-with e_i = Sigma^1/2 (sample - eta), the sample independent of u. Given the past and the samples,
-everything is linear in normal u. Let D = u_i'h_i - u_j'h_j, with standard deviation s, and let j beat
-i if D~ = D + u_i'e_i - u_j'e_j <= 0. The standard deviation of D~ - D is at most sqrt(Y) s, with
-Y = (|e_i|^2 + |e_j|^2) / s^2 for own contexts, and Y = |e_i - e_j|^2 / s^2 for a shared one.
+**A sample is an estimate.** The scores of Thompson sampling have the distribution of u_i'(h_i +
+e_i) with e_i = Sigma^1/2 (sample - eta), the sample independent of u. Given the past and the
+samples, everything is linear in normal u. Let D = u_i'h_i - u_j'h_j, with standard deviation s, and
+let j beat i if D~ = D + u_i'e_i - u_j'e_j <= 0. The standard deviation of D~ - D is at most sqrt(Y)
+s, with Y = (|e_i|^2 + |e_j|^2) / s^2 for own contexts, and Y = |e_i - e_j|^2 / s^2 for a shared
+one.
 
-**Angle.** D and D~ are linear forms at an angle phi. Then E[|D| 1(D, D~ differ in sign)] =
-s (1 - cos phi) / sqrt(2 pi), and sin phi <= sqrt(Y) if Y < 1. So the loss of the pair is at most
-s psi(Y) / sqrt(2 pi) with psi(Y) = 1 - sqrt(1 - Y) for Y < 1, and 2 for any Y. In the same cone
-lambda_max E[u_i u_i' 1(D > 0, D~ <= 0)] = (phi + sin phi) / (2 pi) at most; this is cone_ij.
+**Angle.** D and D~ are linear forms at an angle phi. Then E[|D| 1(D, D~ differ in sign)] = s (1 -
+cos phi) / sqrt(2 pi), and sin phi <= sqrt(Y) if Y < 1. So the loss of the pair is at most s psi(Y)
+/ sqrt(2 pi) with psi(Y) = 1 - sqrt(1 - Y) for Y < 1, and 2 for any Y. In the same cone lambda_max
+E[u_i u_i' 1(D > 0, D~ <= 0)] = (phi + sin phi) / (2 pi) at most; this is cone_ij.
 
-**Best arms only.** Own contexts. If i is best, all others are below V_i, with a probability
-H(V_i) = product of Phi(V_i / |h_k|). Let z_i, z_j be the parts of u_i, u_j along h_i, h_j. Given these,
-D~ = D + a + b g with g standard normal, |a| <= alpha |z|, alpha^2 + b^2 <= Y s^2. The worst alpha gives
-P(D~ <= 0 | z) <= Q(sqrt(D^2 / (Y s^2) - |z|^2)), or 1 where the root is of a negative number. With
-D = s x, |z|^2 = x^2 + w^2 for independent normal x, w, and x = k tau, k^2 = Y / (1 - Y),
+**Best arms only.** Own contexts. If i is best, all others are below V_i, with a probability H(V_i)
+= product of Phi(V_i / |h_k|). Let z_i, z_j be the parts of u_i, u_j along h_i, h_j. Given these, D~
+= D + a + b g with g standard normal, |a| <= alpha |z|, alpha^2 + b^2 <= Y s^2. The worst alpha
+gives P(D~ <= 0 | z) <= Q(sqrt(D^2 / (Y s^2) - |z|^2)), or 1 where the root is of a negative number.
+With D = s x, |z|^2 = x^2 + w^2 for independent normal x, w, and x = k tau, k^2 = Y / (1 - Y),
 
     E[D 1(i best, j beats i)] <= s Y / (1 - Y) E_w int tau phi(k tau) Q(sqrt(tau^2 - w^2)) H dtau,
 
 H at V_i = |h_i| (|h_i| k tau + |h_j| w) / s. The integral is bounded from above cell by cell, each
 factor by its largest value in the cell and in an interval of Y.
 
-**Far estimates.** While Y is near 1 the pairs add up to more than is lost. With b the best arm and a
-the chosen one, whose score is at least that of b, V_b - V_a <= u_a'e_a - u_b'e_b. Given the past,
+**Far estimates.** While Y is near 1 the pairs add up to more than is lost. With b the best arm and
+a the chosen one, whose score is at least that of b, V_b - V_a <= u_a'e_a - u_b'e_b. Given the past,
 
     E[V_b - V_a] <= sum over k of rho_k E[z_k 1(k best)] + E max rho_k g_k + v sqrt(c) M    (own)
 
-where rho_k >= |e_hat_k|: samples have the mean e_hat, u_k enters 1(k best) by z_k alone, the u_k'e_hat_k
-are independent normals, and the rest of u_a'e_a is at most v sqrt(c) max |u_k| z'_k, c the largest
-c_k. By E max X_k <= (log N + log E exp(l X)) / l for every l > 0,
+where rho_k >= |e_hat_k|: samples have the mean e_hat, u_k enters 1(k best) by z_k alone, the
+u_k'e_hat_k are independent normals, and the rest of u_a'e_a is at most v sqrt(c) max |u_k| z'_k, c
+the largest c_k. By E max X_k <= (log N + log E exp(l X)) / l for every l > 0,
 
     M = inf over 0 < l < 1 of (log N - d log(1 - l^2) / 2) / l >= E max |u_k| z'_k.
 
@@ -42,9 +43,9 @@ sigma_1), and the estimate be within |e_hat|^2 <= rho^2 = radius^2 c. Then e = e
     E Y <= ((rho_i + rho_j)^2 + v^2 (tr C_i + tr C_j)) / s^2                            (shared)
     P(Y > y) <= P(chi > (s sqrt(y) - rho) / (v sqrt(c)))
 
-with chi of 2 d degrees, rho^2 = rho_i^2 + rho_j^2, c = max(c_i, c_j) for own contexts, and d degrees,
-rho = rho_i + rho_j, c = c_i + c_j for a shared one. For every y a loss psi is at most
-(sup over Y <= y of psi(Y) / Y) Y + psi_max 1(Y > y); the best of several y is taken.
+with chi of 2 d degrees, rho^2 = rho_i^2 + rho_j^2, c = max(c_i, c_j) for own contexts, and d
+degrees, rho = rho_i + rho_j, c = c_i + c_j for a shared one. For every y a loss psi is at most (sup
+over Y <= y of psi(Y) / Y) Y + psi_max 1(Y > y); the best of several y is taken.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def cones(found: Errors) -> Floats:
     root = np.sqrt(SPLITS)
     slope = (np.arcsin(root) + root) / (2.0 * np.pi * root)
     linear = np.multiply.outer(slope, np.sqrt(found.mean))
-    cone = np.minimum((linear + 0.5 * found.tails).min(axis=0), 0.5)
+    cone: Floats = np.minimum((linear + 0.5 * found.tails).min(axis=0), 0.5)
     np.fill_diagonal(cone, 0.0)
     return cone
 
@@ -254,8 +255,8 @@ def best_slopes(lengths: Floats) -> Floats:
 def _outside() -> float:
     """Return a bound on the integral over |w| > RANGE or tau^2 > 2 RANGE^2.
 
-    For fixed w, int tau Q(sqrt(tau^2 - w^2)) dtau = w^2 / 2 + 1/4, where Q is 1 below |w|. Beyond the
-    range of tau the integral is that of t Q(t) over t > RANGE, at most exp(-RANGE^2 / 2) / 2.
+    For fixed w, int tau Q(sqrt(tau^2 - w^2)) dtau = w^2 / 2 + 1/4, where Q is 1 below |w|. Beyond
+    the range of tau the integral is that of t Q(t) over t > RANGE, at most exp(-RANGE^2 / 2) / 2.
     """
     density = np.exp(-0.5 * RANGE**2) / ROOT
     wide = RANGE * density + 1.5 * ndtr(-RANGE)  # 2 (E[w^2; w > R] / 2 + P(w > R) / 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +14,11 @@ from keyhole.theory.certificates.exploration import Best, Information, best_mome
 from keyhole.theory.certificates.setting import Setting
 from keyhole.theory.ranges import Floats
 
-# A block of rounds has one bound for each of them, that of its first round; an epoch of blocks has one
-# ellipsoid. Shorter ones are tighter: blocks cost time, epochs a part of delta.
+# A block of rounds has one bound for each of them, that of its first round; an epoch of blocks has
+# one ellipsoid. Shorter ones are tighter: blocks cost time, epochs a part of delta.
 BLOCK_RATIO, EPOCH_RATIO = 1.03, 1.5
-# Below this share of E G the pairs are always the better bound, and the other is not computed.
-FAR = 0.05
+# Below this share of E G the pairs are the better bound, and the other is not computed.
+FAR = 0.2
 
 
 class Shares(NamedTuple):
@@ -119,7 +120,7 @@ def derive(
     each = n * len(ends)  # arms and epochs share what spectrum and ellipsoid may fail with
     rows = []
     end = 0
-    for at, stop in zip(times[:-1], times[1:], strict=True):
+    for at, stop in pairwise(times):
         m = information.value
         if at >= end:
             end = ends.pop(0)

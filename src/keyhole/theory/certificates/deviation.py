@@ -1,15 +1,15 @@
 """From expected to realised regret, and what any policy loses at most: steps 6 to 8.
 
 **Largest gap.** G = max V - min V is a Lipschitz function of u with the constant s, the largest
-standard deviation of a gap. By Gaussian concentration P(G > E G + s x) <= exp(-x^2 / 2), and the sum of
-G over t rounds, whose constant is s sqrt(t), is at most t E G + s sqrt(2 t log(1 / delta)) with
-probability 1 - delta. The latter bounds the regret of every policy: the trivial bound. By symmetry
-E G = 2 E max V.
+standard deviation of a gap. By Gaussian concentration P(G > E G + s x) <= exp(-x^2 / 2), and the
+sum of G over t rounds, whose constant is s sqrt(t), is at most t E G + s sqrt(2 t log(1 / delta))
+with probability 1 - delta. The latter bounds the regret of every policy: the trivial bound. By
+symmetry E G = 2 E max V.
 
-**Deviation.** With probability 1 - delta no gap exceeds b = E G + s sqrt(2 log(T / delta)) in T rounds.
-Then the loss of a round is X = min(loss, b), with E[X | past] <= r(t). Since exp is convex,
-E[exp(x X) | past] <= 1 + (exp(x b) - 1) E[X | past] / b <= exp((exp(x b) - 1) r(t) / b), and by Markov's
-inequality with the best x
+**Deviation.** With probability 1 - delta no gap exceeds b = E G + s sqrt(2 log(T / delta)) in T
+rounds. Then the loss of a round is X = min(loss, b), with E[X | past] <= r(t). Since exp is convex,
+E[exp(x X) | past] <= 1 + (exp(x b) - 1) E[X | past] / b <= exp((exp(x b) - 1) r(t) / b), and by
+Markov's inequality with the best x
 
     P(sum of X >= R + excess) <= exp(-(R / b) ((1 + e) log(1 + e) - e)),   e = excess / R,
 
@@ -156,4 +156,3 @@ def excess(expected: ArrayLike, limit: float, share: float) -> Floats:
         e = np.expm1(1.0 + np.real(lambertw((level - 1.0) / np.e)))
         found: Floats = np.where(r > 0.0, r * e, 0.0)
     return found
-

@@ -5,15 +5,15 @@ probability 1 - exp(-x^2 / 2) its largest eigenvalue is at most omega = (sqrt(t)
 (Davidson and Szarek, 2001). It is needed at the end of every epoch, for every arm.
 
 **Ellipsoid.** Let V be the sum of y y' over the pulls of an arm, and s that of y times the noise,
-which is R-sub-Gaussian given the past, the observations and the choice. For a fixed matrix Gamma > 0
-(Abbasi-Yadkori, Pal and Szepesvari, 2011, theorem 1), with probability 1 - delta for all t
+which is R-sub-Gaussian given the past, the observations and the choice. For a fixed matrix Gamma >
+0 (Abbasi-Yadkori, Pal and Szepesvari, 2011, theorem 1), with probability 1 - delta for all t
 
     s'(V + Gamma)^-1 s <= R^2 (log det(I + Gamma^-1 V) + 2 log(1 / delta)).
 
-An epoch [t_e, t_(e+1)) has Gamma = prior I + gamma Sigma, with a gamma that is fixed beforehand. Since
-B = prior I + V >= prior I + m Sigma with m from step 2, V + Gamma = B + gamma Sigma <= k B with
-k = 1 + gamma sigma_1 / (prior + m sigma_1), where sigma_1 is the largest eigenvalue of Sigma. The
-mean is off by B^-1 (s - prior eta), hence
+An epoch [t_e, t_(e+1)) has Gamma = prior I + gamma Sigma, with a gamma that is fixed beforehand.
+Since B = prior I + V >= prior I + m Sigma with m from step 2, V + Gamma = B + gamma Sigma <= k B
+with k = 1 + gamma sigma_1 / (prior + m sigma_1), where sigma_1 is the largest eigenvalue of Sigma.
+The mean is off by B^-1 (s - prior eta), hence
 
     |mean - eta|_B <= R sqrt(k (sum_k log(1 + omega sigma_k / (prior + gamma sigma_k))
                                + 2 log(1 / delta))) + prior |eta|_(prior I + m Sigma)^-1.
@@ -68,9 +68,7 @@ class Ellipsoid:
         The probability with which the ellipsoid of one arm may fail in this epoch.
     """
 
-    def __init__(
-        self, setting: Setting, information: Floats, omega: float, share: float
-    ) -> None:
+    def __init__(self, setting: Setting, information: Floats, omega: float, share: float) -> None:
         self.setting = setting
         gammas = np.multiply.outer(information, GAMMAS)  # (n_arms, gammas)
         sigma, prior = setting.scales, setting.prior
@@ -98,4 +96,5 @@ class Ellipsoid:
 def _loss(setting: Setting, gamma: Floats, information: Floats) -> Floats:
     """Return k, with which B + gamma Sigma <= k B."""
     largest = setting.scales.max()
-    return 1.0 + gamma * largest / (setting.prior + information * largest)
+    loss: Floats = 1.0 + gamma * largest / (setting.prior + information * largest)
+    return loss

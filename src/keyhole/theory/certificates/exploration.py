@@ -2,11 +2,11 @@
 
 **Exploration.** Own contexts. Given the past, the score of arm j is S_j = u_j'm_j + v w_j z_j with
 m_j fixed and w_j an even function of u_j. Under (u, z) -> (-u, -z) it changes its sign, so it is
-symmetric about 0, and scores are independent. Ties are broken at random, which is to compare
-(S_j, U_j) in lexicographic order with independent uniform U_j; that order is reversed by
-U -> 1 - U. Let F_j be the probability that (S_j, U_j) is below (S_i, U_i), given the latter. All
-F_j - 1/2 =: x_j have one sign, and they change it together under the reflection of arm i. Therefore,
-with f any even function of u_i that is at least 0,
+symmetric about 0, and scores are independent. Ties are broken at random, which is to compare (S_j,
+U_j) in lexicographic order with independent uniform U_j; that order is reversed by U -> 1 - U. Let
+F_j be the probability that (S_j, U_j) is below (S_i, U_i), given the latter. All F_j - 1/2 =: x_j
+have one sign, and they change it together under the reflection of arm i. Therefore, with f any even
+function of u_i that is at least 0,
 
     E[f(u_i) 1(a = i) | past] = E[f(u_i) (prod (1/2 + x_j) + prod (1/2 - x_j)) / 2]
                              >= 2^-(N-1) E f(u_i),
@@ -15,8 +15,8 @@ since in the sum of the two products the odd terms cancel, and the even ones are
 holds for Greedy at its start too, where all scores are 0.
 
 **Information.** S_i(t) is the sum of X = u u' 1(a = i) over rounds before t. For theta > 0,
-exp(-theta X) = I - g(|u|^2) u u' 1(a = i) with g(r) = (1 - exp(-theta r)) / r. By the above with
-f = g(|u|^2) (z'u)^2, and since E exp(-theta |u|^2) = (1 + 2 theta)^(-d/2),
+exp(-theta X) = I - g(|u|^2) u u' 1(a = i) with g(r) = (1 - exp(-theta r)) / r. By the above with f
+= g(|u|^2) (z'u)^2, and since E exp(-theta |u|^2) = (1 + 2 theta)^(-d/2),
 
     E[exp(-theta X) | past] <= c I,   c = 1 - q (1 - (1 + 2 theta)^(-d/2)) / d,   q = 2^-(N-1).
 
@@ -33,9 +33,9 @@ delta / (N K) each.
 This replaces the truncation and the matrix Chernoff bound for adapted sequences (Tropp, 2011),
 which lose a logarithm.
 
-**Exploration once estimates are near.** See `confusion.py` for cone_ij, which bounds
-lambda_max E[u_i u_i' 1(i is best, j beats i) | past]. As 1(a = i) >= 1(i best) - sum over j of
-1(i best, j beats i), g(r) >= theta - theta^2 r / 2 and g <= theta,
+**Exploration once estimates are near.** See `confusion.py` for cone_ij, which bounds lambda_max
+E[u_i u_i' 1(i is best, j beats i) | past]. As 1(a = i) >= 1(i best) - sum over j of 1(i best, j
+beats i), g(r) >= theta - theta^2 r / 2 and g <= theta,
 
     log(1 / c) >= theta (lead_i - sum over j of cone_ij) - theta^2 fourth_i / 2,
 

@@ -1,7 +1,7 @@
 """`Setting`: a world and a policy in the coordinates in which observations are standard normal.
 
-With Sigma the covariance of y, u = Sigma^-1/2 y is N(0, I). A value is y'eta = u'h with
-h = Sigma^1/2 eta, and B = prior I + Sigma^1/2 S Sigma^1/2 with S the sum of u u' over an arm's pulls.
+With Sigma the covariance of y, u = Sigma^-1/2 y is N(0, I). A value is y'eta = u'h with h =
+Sigma^1/2 eta, and B = prior I + Sigma^1/2 S Sigma^1/2 with S the sum of u u' over an arm's pulls.
 Directions in which y has no variance are left out: neither values nor scores depend on them.
 """
 
@@ -71,14 +71,16 @@ class Setting:
     @property
     def lengths(self) -> Floats:
         """The standard deviation of each arm's value."""
-        return np.linalg.norm(self.h, axis=1)
+        found: Floats = np.linalg.norm(self.h, axis=1)
+        return found
 
     @property
     def separations(self) -> Floats:
         """The standard deviation of the gap of each pair of arms, (n_arms, n_arms)."""
+        found: Floats = np.hypot(self.lengths[:, None], self.lengths[None, :])
         if self.shared:
-            return np.linalg.norm(self.h[:, None] - self.h[None, :], axis=2)
-        return np.hypot(self.lengths[:, None], self.lengths[None, :])
+            found = np.linalg.norm(self.h[:, None] - self.h[None, :], axis=2)
+        return found
 
     def information(self, precision: Floats) -> Floats:
         """Return lambda_min(S_i) of each arm, for precisions B of shape (..., dim, dim).

@@ -96,13 +96,13 @@ def as_latex(steps: Sequence[Step]) -> str:
 
 
 def _power(value: float) -> str:
-    """Return a number for LaTeX, such as 1.9 \\cdot 10^{-6}."""
+    """Return a number for LaTeX, large and small ones as a power of 10."""
     digits, _, power = f"{value:.4g}".partition("e")
     return rf"{digits} \cdot 10^{{{int(power)}}}" if power else digits
 
 
 def escaped(text: str) -> str:
-    """Return plain text as LaTeX shows it.
+    r"""Return plain text as LaTeX shows it.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def escaped(text: str) -> str:
     Examples
     --------
     >>> print(escaped("50% of E[u_i]^2"))
-    50\\% of E[u\\_i]\\textasciicircum{}2
+    50\% of E[u\_i]\textasciicircum{}2
     """
     special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
     special |= {one: "\\" + one for one in "&%$#_{}"}
