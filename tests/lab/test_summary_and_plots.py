@@ -214,7 +214,7 @@ def test_an_arm_keeps_its_colour(runs: xr.Dataset) -> None:
 @pytest.mark.parametrize("name", ["_x", r"$\frac{$", "$a_b$", "50% & <more>", "a\nb", ""])
 def test_any_name_of_a_policy_can_be_drawn(name: str, runs: xr.Dataset, tmp_path: Path) -> None:
     named = runs.assign_coords(policy=[name, "greedy"])
-    for kind in kh.plots.__all__:
+    for kind in OF_RUNS:
         figure = getattr(kh.plots, kind)(named)
         for suffix in ("png", "svg", "pdf"):
             figure.savefig(tmp_path / f"figure.{suffix}")
