@@ -150,7 +150,7 @@ def runs_needed(n_arms: int, *, share: float, confidence: float = 0.95) -> int:
     Examples
     --------
     >>> runs_needed(2, share=0.025)
-    249
+    250
     """
     share = checks.real("share", share, above=0.0, max_value=0.999)
     confidence = checks.real("confidence", confidence, above=0.0, max_value=1.0 - 1e-9)

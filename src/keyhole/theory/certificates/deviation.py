@@ -147,7 +147,7 @@ def excess(expected: ArrayLike, limit: float, share: float) -> Floats:
     Examples
     --------
     >>> e = float(excess(2.0, 0.5, np.exp(-3.0))) / 2.0
-    >>> round((1 + e) * np.log(1 + e) - e, 9)
+    >>> round(float((1 + e) * np.log(1 + e) - e), 9)
     0.75
     """
     r = np.asarray(expected, dtype=np.float64)
