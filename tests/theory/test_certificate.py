@@ -107,6 +107,22 @@ def test_an_arm_is_explored_where_it_is_best() -> None:
     assert found.fourth == pytest.approx([2.0, 2.0], abs=1e-6)
 
 
+def test_moments_where_an_arm_is_best() -> None:
+    """The fourth moments of four arms, along h and aside; p_i is below E[(z'u)^2 1(best)]."""
+    lengths = np.array([1.0, 1.3, 0.7, 1.0])
+    found = best_moments(standard(lengths[:, None] * [1.0, 0.0, 0.0]))
+    u = np.random.default_rng(3).standard_normal((200_000, 4, 3))
+    best = (lengths * u[:, :, 0]).argmax(axis=1)
+    for i in range(4):
+        mine = u[:, i] * (best == i)[:, None]
+        fourth = (mine**2).sum(axis=1)[:, None] * mine**2  # (size, direction)
+        mean, error = fourth.mean(axis=0), fourth.std(axis=0) / math.sqrt(len(u))
+        assert abs(mean.max() - found.fourth[i]) < 4.0 * error[mean.argmax()]
+        first = mine[:, 0]
+        assert abs(first.mean() - found.first[i]) < 4.0 * first.std() / math.sqrt(len(u))
+        assert ((mine**2).mean(axis=0) > found.lead[i] - 0.005).all()
+
+
 # -- each step along simulated runs ---------------------------------------------------------------
 
 

@@ -67,6 +67,8 @@ ROOT = np.sqrt(2.0 * np.pi)
 RANGE = 6.0
 # Cells of all integrals together; with many arms each is made of fewer, and is a looser bound.
 CELLS = 6e7
+# With more arms these integrals take too long, and pairs are bounded by the angle alone.
+MANY_ARMS = 40
 
 
 class Errors(NamedTuple):
@@ -199,12 +201,13 @@ def slopes(setting: Setting) -> Floats:
     Returns
     -------
     ndarray of shape (splits, n_arms, n_arms)
-        By the angle, or with own contexts by both arms as best ones, whichever is less.
+        By the angle, or with own contexts and up to 40 arms by both arms as best ones, whichever is
+        less.
     """
     angle = (1.0 - np.sqrt(1.0 - SPLITS)) / SPLITS / ROOT
     n = setting.n_arms
     by_angle: Floats = np.broadcast_to(angle[:, None, None], (len(SPLITS), n, n))
-    if setting.shared or n == 2:
+    if setting.shared or n == 2 or n > MANY_ARMS:
         return by_angle
     one_way = best_slopes(setting.lengths)
     return np.minimum(by_angle, one_way + one_way.transpose(0, 2, 1))
