@@ -15,7 +15,7 @@ from scipy.stats import binom, chi2
 
 import keyhole as kh
 from keyhole.lab.simulation import endings
-from keyhole.theory.certificates import confusion, deviation
+from keyhole.theory.certificates import confusion, deviation, ellipsoid
 from keyhole.theory.certificates.derivation import Shares, derive
 from keyhole.theory.certificates.ellipsoid import Ellipsoid, spectrum
 from keyhole.theory.certificates.exploration import (
@@ -235,6 +235,31 @@ def test_gamma_shrinks_the_radius() -> None:
     setting, m = standard(np.eye(4), noise=1.0), np.full(4, 1e4)
     usual = Ellipsoid(setting, np.zeros(4), omega=1e5, share=1e-3).radii(m)
     assert (Ellipsoid(setting, m, omega=1e5, share=1e-3).radii(m) < 0.85 * usual).all()
+
+
+def test_the_best_gamma_by_hand() -> None:
+    """prior 1, m = 99: k = 1 + gamma / 100 pays for d log(1 + omega / (1 + gamma))."""
+    m, omega, share = np.full(2, 99.0), 200.0, 0.5
+    gammas = 99.0 * ellipsoid.GAMMAS
+    setting = standard(np.zeros((2, 8)), noise=2.0)
+    inner = 8.0 * np.log1p(omega / (1.0 + gammas)) + 2.0 * math.log(2.0)
+    squares = (1.0 + gammas / 100.0) * inner
+    assert squares.argmin() > 0
+    assert Ellipsoid(setting, m, omega, share).radii(m) == pytest.approx(
+        [2.0 * math.sqrt(squares.min())] * 2
+    )
+
+
+def test_what_gamma_costs() -> None:
+    """B + gamma Sigma <= k B for B >= prior I + m Sigma, with equality along the longest axis."""
+    rng, prior, m, gamma = np.random.default_rng(14), 0.5, 2.0, 3.0
+    sigma = np.diag([4.0, 1.0, 0.1])
+    k = 1.0 + gamma * 4.0 / (prior + m * 4.0)
+    b = prior * np.eye(3) + m * sigma
+    assert np.linalg.eigvalsh(k * b - (b + gamma * sigma)).min() == pytest.approx(0.0, abs=1e-12)
+    for root in rng.standard_normal((20, 3, 3)):
+        more = b + root @ root.T
+        assert np.linalg.eigvalsh(k * more - (more + gamma * sigma)).min() > 0.0
 
 
 # -- confusion ------------------------------------------------------------------------------------
