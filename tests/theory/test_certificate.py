@@ -365,6 +365,25 @@ def test_the_expected_loss_of_a_round(v: float, shared: bool) -> None:
             assert limit <= far
 
 
+def test_far_estimates_by_hand() -> None:
+    """Two arms whose estimates are -h: the worst is always chosen, at a cost of 2 / sqrt(pi)."""
+    setting = standard(np.eye(2))
+    far = confusion.FarLoss(setting, best_moments(setting).first)
+    # rho = 2: 2 x 2 E[z 1(best)] + 2 E max g = 2 / sqrt(pi) + 2 / sqrt(pi).
+    bound = far(np.zeros(2), np.full(2, 2.0))
+    assert bound == pytest.approx(4.0 / math.sqrt(math.pi), rel=1e-6)
+    values, scores = sampled(np.eye(2), -2.0 * np.eye(2))
+    lost = np.ptp(values, axis=1) * (scores.argmax(axis=1) == values.argmin(axis=1))
+    assert lost.mean() == pytest.approx(2.0 / math.sqrt(math.pi), rel=0.02)
+    # v adds v sqrt(c) M, and M bounds E max |u_k| z_k.
+    sampling = confusion.FarLoss(standard(np.eye(2), v=3.0), np.zeros(2))
+    rng = np.random.default_rng(15)
+    u, z = rng.standard_normal((200_000, 2, 2)), rng.standard_normal((200_000, 2))
+    seen = float((np.linalg.norm(u, axis=2) * z).max(axis=1).mean())
+    assert sampling(np.full(2, 3.0), np.zeros(2)) == pytest.approx(1.5 * sampling.widest)
+    assert seen < sampling.widest < 3.0 * seen
+
+
 def test_relative_errors_by_hand() -> None:
     """Two arms at right angles, m = 3, prior 1: c = 1/4, tr C = d / 4."""
     m, radii = np.full(2, 3.0), np.array([1.0, 2.0])
