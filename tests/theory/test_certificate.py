@@ -628,7 +628,9 @@ def test_the_hybrid_with_a_shared_context() -> None:
     assert found.confidence == 0.95
     assert "95% confidence" in str(found)
     assert sum(step.share for step in found.steps) == pytest.approx(0.05)
-    assert found.steps[0].name == "burn-in"
+    value = {step.name: step.value for step in found.steps}
+    assert value["burn-in"] == first.regret
+    assert found.value == pytest.approx(first.regret + value["sum"] + value["deviation"])
     assert found.values[found.times.index(2_000)] == pytest.approx(first.regret)
     check = kh.audit.check_certificate(SHARED, THOMPSON, found, runs=30, seed=6)
     assert check.violations == 0
