@@ -418,6 +418,13 @@ def theory_fig2(page: Page) -> Figure:
     return figure
 
 
+def certificate_bounds(page: Page) -> Figure:
+    """Draw the certificate of the page beside its runs and the trivial bound."""
+    runs = page["check"].curves.isel(replication=slice(8), time=slice(None, None, 2))
+    figure: Figure = kh.plots.certificate(page["bound"], runs)
+    return figure
+
+
 PICTURES: dict[str, tuple[Callable[[Page], Figure], ...]] = {
     "index.md": (front,),
     "tutorials/research.md": (
@@ -438,6 +445,7 @@ PICTURES: dict[str, tuple[Callable[[Page], Figure], ...]] = {
         online_evaluation,
     ),
     "how-to/records.md": (records_effects,),
+    "how-to/certificate.md": (certificate_bounds,),
     "how-to/theory.md": (theory_looseness,),
     "tutorials/theory.md": (
         theory_constants,

@@ -415,6 +415,47 @@ def test_reproduce_on_a_dask_cluster(tmp_path: Path) -> None:
 # -- theory and audit -----------------------------------------------------------------------------
 
 
+def test_certify_prints_the_bound_its_proof_and_a_check() -> None:
+    world = kh.LinearWorld.random(n_arms=2, context_dim=2, dim=2, seed=1)
+    bound = kh.theory.certificate(world, kh.Greedy(), 3_000)
+    small = ("certify", "--arms", "2", "--context-dim", "2", "--dim", "2", "--policy", "greedy")
+    result = keyhole(*small, "--horizon", "3000", "--check", "20", "--plot", "bound.png")
+    assert result.exit_code == 0, result.output
+    assert bound.explain() in result.stdout
+    assert "0 of 20 runs above the certificate" in result.stdout
+    assert Path("bound.png").stat().st_size > 10_000
+    given = json.loads(keyhole(*small, "--horizon", "3000", "--check", "20", "--json").stdout)
+    assert given["value"] == bound.value
+    assert given["check"]["violations"] == 0
+    assert given["check"]["slack"] > 5.0
+    assert keyhole(*small, "--horizon", "3000", "--latex").stdout == bound.to_latex() + "\n"
+    vague = keyhole(*small, "--horizon", "20").stdout
+    assert "no better than the trivial bound" in vague
+
+
+def test_certify_with_a_burn_in() -> None:
+    Path("study.toml").write_text(
+        "[world]\nn_arms = 2\ncontext_dim = 2\ndim = 2\nshared_context = true\n"
+    )
+    words = ("certify", "--config", "study.toml", "--horizon", "5000", "--json")
+    given = json.loads(keyhole(*words, "--hybrid", "1000").stdout)
+    assert given["burn_in"]["rounds"] == 1000
+    assert given["confidence"] == 0.95
+    assert given["ratio"] < 1.0
+    assert "there is no certificate without a burn-in" in fails(*words)
+    assert "--hybrid must be below the horizon 5,000, got 5,000" in fails(
+        *words, "--hybrid", "5000"
+    )
+
+
+def test_certify_says_what_it_cannot_do() -> None:
+    assert "adds optimism" in fails("certify", "--policy", "linucb")
+    assert "--latex and --json" in fails("certify", "--latex", "--json")
+    assert "--plot must end in" in fails("certify", "--plot", "bound.txt")
+    assert "create the folder" in fails("certify", "--plot", "nowhere/bound.png")
+    assert "delta must be" in fails("certify", "--delta", "1.5")
+
+
 def test_theory_prints_constants_bounds_and_a_plan() -> None:
     words = ("theory", "--arms", "3", "--context-dim", "4", "--dim", "2", "--seed", "1")
     given = json.loads(keyhole(*words, "--error", "0.2", "--arm", "2", "--json").stdout)

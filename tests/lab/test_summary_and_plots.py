@@ -10,8 +10,8 @@ import xarray as xr
 
 import keyhole as kh
 
-# The figures of simulations; `looseness` is one of a derivation (tests/theory).
-OF_RUNS = [name for name in kh.plots.__all__ if name != "looseness"]
+# The figures of what `simulate` returns; those of the theory are in tests/theory.
+OF_RUNS = [name for name in kh.plots.__all__ if name not in ("certificate", "looseness")]
 
 
 def curves(values: np.ndarray) -> xr.DataArray:
@@ -147,6 +147,35 @@ def test_every_figure_shows_its_quantity(runs: xr.Dataset) -> None:
         np.testing.assert_allclose(shown, curve.mean("replication"))
         band = axes.collections[0].get_paths()[0].get_extents()
         assert band.height > 0
+
+
+def test_a_certificate_beside_runs(tmp_path: Path) -> None:
+    """Logarithmic axes, both bounds, the mean and the worst run, and other bounds by name."""
+    world, policy = kh.LinearWorld.random(n_arms=2, context_dim=2, dim=2, seed=1), kh.Greedy()
+    bound = kh.theory.certificate(world, policy, 3_000)
+    seen = kh.simulate(world, policy, horizon=3_000, replications=5, seed=2)
+    theorem = np.full(len(bound.times), 1e9)
+    figure = kh.plots.certificate(bound, seen, lines={"theorem $2$": theorem})
+    figure.savefig(tmp_path / "certificate.png")
+    axes = figure.axes[0]
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    lines = {str(line.get_label()): np.asarray(line.get_ydata()) for line in axes.lines}
+    np.testing.assert_array_equal(lines["certificate"], bound.values)
+    np.testing.assert_array_equal(lines["trivial"], bound.trivials)
+    np.testing.assert_array_equal(lines[r"theorem \$2\$"], theorem)
+    np.testing.assert_allclose(lines["simulated mean"], seen.regret[0].mean("replication"))
+    np.testing.assert_allclose(lines["worst run"], seen.regret[0].max("replication"))
+    alone = kh.plots.certificate(bound).axes[0]
+    assert len(alone.lines) == 2
+    assert kh.plots.certificate(bound, axes=alone) is alone.get_figure()
+    with pytest.raises(kh.InvalidValue, match="found must be a Certificate, got Dataset"):
+        kh.plots.certificate(seen)  # type: ignore[arg-type]
+    with pytest.raises(kh.InvalidValue, match="Dataset that simulate returned"):
+        kh.plots.certificate(bound, 5)  # type: ignore[arg-type]
+    with pytest.raises(kh.InvalidValue, match=r"the line 'x' must have .* values"):
+        kh.plots.certificate(bound, lines={"x": [1.0]})
+    with pytest.raises(kh.InvalidValue, match="axes must be"):
+        kh.plots.certificate(bound, axes="here")  # type: ignore[arg-type]
 
 
 # -- names, colours and guards --------------------------------------------------------------------

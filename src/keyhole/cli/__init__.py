@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from keyhole.cli import audit, data, reproduce, simulate, theory
+from keyhole.cli import audit, certify, data, reproduce, simulate, theory
 
 app = typer.Typer(
     name="keyhole",
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
+app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.add_typer(data.app, name="data")
 

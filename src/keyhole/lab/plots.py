@@ -7,7 +7,7 @@ on its position among the policies of a figure, so it stays the same from figure
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from keyhole import checks
 from keyhole.errors import InvalidValue, shown
 from keyhole.lab.summary import over_log_squared, summarize, times_root
-from keyhole.theory import Derivation
+from keyhole.theory import Certificate, Derivation
 
 # Axis labels, shared by all figures of these quantities.
 NORMALIZED = r"regret $/\ (\log t)^2$"
@@ -206,6 +206,84 @@ def _dress_waterfall(axes: Axes, derivation: Derivation, seen: float | None) -> 
         label = f"simulated, {seen:.3g}"
         handles.append(axes.axvline(seen, color=COLOURS[1], linewidth=1.2, label=label))
     axes.legend(handles=handles, frameon=False, fontsize="small", loc="lower right")
+
+
+def certificate(
+    found: Certificate,
+    runs: xr.Dataset | None = None,
+    *,
+    lines: Mapping[str, Any] | None = None,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw a certificate over time beside the trivial bound and simulated runs, in logarithms.
+
+    Parameters
+    ----------
+    found : Certificate
+        The certificate, from `theory.certificate`.
+    runs : Dataset, optional
+        Runs of its policy in its world, from `simulate`: their mean, and up to 200 of them.
+    lines : mapping of str to array_like, optional
+        Other bounds by name, at `found.times`.
+    axes : Axes, optional
+        Axes to draw into, without a legend. By default a new figure with a legend.
+
+    Returns
+    -------
+    Figure
+        The figure of the axes.
+
+    Raises
+    ------
+    InvalidValue
+        If `found` is no certificate, `runs` lacks the variable `regret`, a line has another length,
+        or `axes` is neither Axes nor None.
+    """
+    if not isinstance(found, Certificate):
+        raise InvalidValue(f"found must be a Certificate, got {type(found).__name__}")
+    regrets = None if runs is None else _policy(_variable(runs, "regret"), None)[0]
+    others = {name: np.asarray(values) for name, values in (lines or {}).items()}
+    for name, values in others.items():
+        if values.shape != (len(found.times),):
+            raise InvalidValue(
+                f"the line {shown(name)} must have {len(found.times)} values, one for each of the "
+                f"certificate's times, got {values.shape}"
+            )
+    if axes is not None and not isinstance(axes, Axes):
+        raise InvalidValue(f"axes must be matplotlib Axes or None, got {type(axes).__name__}")
+    figure, own = _figure() if axes is None else (axes.get_figure(root=True), axes)
+    assert figure is not None
+    for (name, values), grey in zip(others.items(), ("0.45", "0.6", "0.75") * 9, strict=False):
+        own.plot(found.times, values, ":", color=grey, linewidth=1.4, label=plain(name))
+    own.plot(found.times, found.trivials, "--", color=COLOURS[1], linewidth=1.2, label="trivial")
+    own.plot(found.times, found.values, color=COLOURS[0], linewidth=2.0, label="certificate")
+    if regrets is not None:
+        _draw_runs(own, regrets)
+    if found.burn_in is not None:
+        own.axvline(found.burn_in.rounds, color="0.8", linewidth=0.8, zorder=0)
+    own.set(xscale="log", yscale="log", xlabel="round", ylabel="regret")
+    own.autoscale(axis="y")
+    own.set_ylim(bottom=max(0.5, _lowest(own)))
+    _grid(own)
+    if axes is None:
+        _with_legend(figure, own)
+    return figure
+
+
+def _draw_runs(axes: Axes, regrets: xr.DataArray) -> None:
+    """Draw the mean of runs and, faintly, up to 200 of them."""
+    values = regrets.transpose("replication", "time").values
+    time = regrets.time.values
+    axes.plot(time, values[:200].T, color=COLOURS[2], linewidth=0.4, alpha=0.15)
+    axes.plot(time, values.mean(axis=0), color=COLOURS[2], linewidth=1.6, label="simulated mean")
+    axes.plot(time, values.max(axis=0), "--", color=COLOURS[2], linewidth=0.9, label="worst run")
+
+
+def _lowest(axes: Axes) -> float:
+    """Return half of the smallest positive number of the labelled lines."""
+    shown_lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in shown_lines])
+    return float(0.5 * values[values > 0.0].min(initial=np.inf))
 
 
 def curves(
@@ -397,13 +475,18 @@ def dressed(axes: Axes, ylabel: str, title: str) -> None:
     axes.set(xlabel="round", ylabel=ylabel)
     axes.autoscale(axis="y")
     axes.set_ylim(bottom=0)
+    _grid(axes)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+    if axes.get_ylim()[1] >= 1000:
+        axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.10g}")
+
+
+def _grid(axes: Axes) -> None:
+    """Set a light grid, two spines and narrow margins."""
     axes.margins(x=0.01)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color="0.92", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
-    if axes.get_ylim()[1] >= 1000:
-        axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.10g}")
 
 
 def _with_legend(figure: Figure, axes: Axes) -> None:
@@ -421,4 +504,11 @@ def _with_legend(figure: Figure, axes: Axes) -> None:
     )
 
 
-__all__ = ["estimation_error", "looseness", "normalized_regret", "pulls", "regret"]
+__all__ = [
+    "certificate",
+    "estimation_error",
+    "looseness",
+    "normalized_regret",
+    "pulls",
+    "regret",
+]

@@ -1,6 +1,7 @@
-"""The theory as a tool: the constants of an instance, and what each lemma promises of it."""
+"""The theory as a tool: an instance's constants, what each lemma promises, and certificates."""
 
 from keyhole.theory import bounds, comparison
+from keyhole.theory.certificates import BurnIn, Certificate, Step, certificate, runs_needed
 from keyhole.theory.constants import Constants
 from keyhole.theory.derivations import Derivation, Row, derivation
 from keyhole.theory.instances import Instance, instance, unmet
@@ -11,6 +12,8 @@ from keyhole.theory.statements import GAPS, STATEMENTS, Statement, Status, statu
 __all__ = [
     "GAPS",
     "STATEMENTS",
+    "BurnIn",
+    "Certificate",
     "Constants",
     "Derivation",
     "Instance",
@@ -20,10 +23,13 @@ __all__ = [
     "Row",
     "Statement",
     "Status",
+    "Step",
     "bounds",
+    "certificate",
     "comparison",
     "derivation",
     "instance",
+    "runs_needed",
     "status_of",
     "unmet",
 ]

@@ -21,9 +21,13 @@ class Arrays(Protocol):
     @property
     def observation_covariance(self) -> Floats: ...  # noqa: D102
     @property
+    def unseen_covariance(self) -> Floats: ...  # noqa: D102
+    @property
     def optimality(self) -> tuple[Floats, Floats]: ...  # noqa: D102
     @property
     def shared_context(self) -> bool: ...  # noqa: D102
+    @property
+    def is_normal(self) -> bool: ...  # noqa: D102
     @property
     def is_subgaussian(self) -> bool: ...  # noqa: D102
     @property

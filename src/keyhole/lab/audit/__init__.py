@@ -1,7 +1,8 @@
-"""Tests of the paper's claims by simulation."""
+"""Tests of the paper's claims, and of certificates, by simulation."""
 
+from keyhole.lab.audit.certifying import Check, burn_in, check_certificate
 from keyhole.lab.audit.claims import audit
 from keyhole.lab.audit.findings import Finding
 from keyhole.lab.audit.scope import Scope
 
-__all__ = ["Finding", "Scope", "audit"]
+__all__ = ["Check", "Finding", "Scope", "audit", "burn_in", "check_certificate"]

@@ -51,12 +51,14 @@ class Workspace:
         """
         if self.plan is plan:
             return self.runs
+        self.plan, self.runs = None, []  # frees what another plan or replication left
         runs = [run_of(learner, world, plan.checkpoints) for learner in plan.learners.values()]
         sizes = [
             run.posterior.core.state.matrices.size for run in runs if isinstance(run, CompiledRun)
         ]
         if sum(sizes) <= BLOCK_FLOATS and world is plan.world:
-            self.plan, self.runs = plan, runs
+            self.plan = plan
+        self.runs = runs
         return runs
 
 
