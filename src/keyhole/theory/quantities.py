@@ -34,8 +34,6 @@ class Arrays(Protocol):
     def r1(self) -> float: ...  # noqa: D102
     @property
     def r2(self) -> float: ...  # noqa: D102
-    @property
-    def is_normal(self) -> bool: ...  # noqa: D102
 
     def start(self, source: Streams) -> Any:  # noqa: D102
         ...
