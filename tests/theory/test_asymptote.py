@@ -9,6 +9,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 import keyhole as kh
+from keyhole.core import expected_largest
 from keyhole.theory import asymptote, exploration, sensor_rows
 from keyhole.theory.asymptotics import cones, grids, information, models, pairs, scores
 from keyhole.theory.asymptotics.own_contexts import spread_after
@@ -63,7 +64,7 @@ def test_a_greedy_shared_parameter_by_hand() -> None:
     """
     mu = np.array([0.6, 0.8, 0.0])
     world = kh.LinearWorld(sensing=np.eye(3), coefficients=[mu] * 4, sensing_covariance=0.0)
-    largest = kh.core.expected_largest(np.zeros(4), np.ones(4))  # type: ignore[attr-defined]
+    largest = expected_largest(np.zeros(4), np.ones(4))
     found = asymptote(world, kh.Greedy(sharing="shared"), horizon=10)
     assert found.constant == pytest.approx(largest, rel=1e-9)
     joint = kh.ThompsonSampling(v=1.0, sharing="shared", draw="joint")
@@ -123,7 +124,7 @@ def test_rewards_in_other_units_scale_the_constant() -> None:
 
 
 def test_a_direction_that_y_never_takes_does_not_count() -> None:
-    world = replace(a_world(), sensing_covariance=0.0)
+    world = replace(a_world(), sensing_covariance=np.zeros((3, 3)))
     wide = np.vstack([world.sensing, world.sensing[:1]])  # a copy of a row
     other = replace(world, sensing=wide, sensing_covariance=np.zeros((4, 4)))
     expected = asymptote(world, ORACLE, horizon=2).constant
@@ -186,12 +187,12 @@ def test_scores_that_do_not_err_choose_the_best_arm() -> None:
 
 
 def test_scores_with_a_constant_error_are_those_of_normals() -> None:
-    """With bent = 0 value and score are jointly normal: E[Z; chosen] = slope / width^2 E[S; ...]."""
+    """With bent = 0 value and score are jointly normal: E[Z | score] is a multiple of the score."""
     slope, flat = np.array([1.0, 0.3, 2.0]), np.array([0.5, 2.0, 0.1])
     pulled, first, _ = scores.chosen_moments(scores.Spread(slope, flat, np.zeros(3)))
     widths = np.sqrt(slope**2 + flat)
     np.testing.assert_allclose(pulled, kh.choice_probabilities(np.zeros(3), widths), atol=1e-8)
-    largest = kh.core.expected_largest(np.zeros(3), widths)  # type: ignore[attr-defined]
+    largest = expected_largest(np.zeros(3), widths)
     assert (widths**2 / slope * first).sum() == pytest.approx(largest, rel=1e-7)
 
 
@@ -386,4 +387,4 @@ def test_an_arm_that_is_hardly_ever_best_is_refused_in_a_shared_context() -> Non
         asymptote(world, ORACLE)
     gains[0] = [1.0 + 1e-9, 0.0]
     with pytest.raises(kh.InvalidValue, match="arm 1 is best with a probability of about"):
-        asymptote(replace(world, coefficients=gains), ORACLE)
+        asymptote(replace(world, coefficients=np.array(gains)), ORACLE)

@@ -224,14 +224,13 @@ def _show_asymptote(found: dict[str, Any], v: float, horizon: int) -> None:
     spread = f" ± {found['error']:.1g}" if found["error"] > 0.0 else ""
     explored = found["exploration"]
     out().print(
-        f"Regret of Thompson sampling with v = {v:.3g}, derived and not proved: c log T in the end, "
-        f"c = {found['constant']:.4g}{spread}; {found['regret']:,.0f} after {horizon:,} rounds, "
-        f"where its slope is {found['slope']:.4g}. Of v = R = {explored['r']:.3g} it is "
+        f"Regret of Thompson sampling with v = {v:.3g}, derived and not proved: c log T in the "
+        f"end, c = {found['constant']:.4g}{spread}; {found['regret']:,.0f} after {horizon:,} "
+        f"rounds, where its slope is {found['slope']:.4g}. Of v = R = {explored['r']:.3g} it is "
         f"{explored['oracle']:,.0f} and of Greedy, unless it starves an arm by chance, "
         f"{explored['least']:,.0f}; the constant of v = R is {explored['price']:.3g} times that of "
         f"Greedy. The largest v within 5% of Greedy, which explores at little cost: "
-        f"{explored['best_v']:.3g}.",
-        soft_wrap=True,
+        f"{explored['best_v']:.3g}."
     )
     if found["sensor_rows"]:
         out().print(_sensor_rows(found["sensor_rows"], found["constant"], horizon))
@@ -239,14 +238,14 @@ def _show_asymptote(found: dict[str, Any], v: float, horizon: int) -> None:
 
 def _sensor_rows(rows: list[dict[str, Any]], constant: float, horizon: int) -> Table:
     """Return what each row of the sensing matrix is worth, as a table."""
-    table = Table("row", "c without it", "reward lost without it", "c if its noise is halved",
+    table = Table("entry", "c without it", "reward lost without it", "c if its noise is halved",
                   "reward gained by that", title_justify="left",
                   title=f"Rows of the sensing matrix: c is {constant:.4g}, reward over "
                         f"{horizon:,} rounds")  # fmt: skip
     for row in rows:
         without, halved = row["without"], row["halved"]
         table.add_row(
-            str(row["row"] + 1),
+            f"y_{row['row'] + 1}",
             f"{without['constant']:.4g}",
             f"{-without['total']:,.0f}",
             f"{halved['constant']:.4g}",

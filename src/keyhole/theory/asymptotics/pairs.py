@@ -27,7 +27,7 @@ def wins(model: Model) -> tuple[Floats, Floats]:
 def terms(model: Model) -> Floats:
     """Return the constant's parts, (n_arms, n_arms): entry (i, j) is that of the pair i and j.
 
-    M_k^-1 is known from `wins`, and t times the variance of arm k's score, given its value, with it.
+    `wins` determines M_k^-1, and with it t times the variance of arm k's score given its value.
     """
     across, along = wins(model)
     if model.shared_parameter:  # every pull tells of the one parameter

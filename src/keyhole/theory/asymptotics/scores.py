@@ -14,7 +14,7 @@ from keyhole.theory.asymptotics.grids import graded, others
 from keyhole.theory.ranges import Floats
 
 # Nodes over z given a score. The integrand is a normal density times a smooth function.
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 # Steps of the fixed point that centres the nodes; the rule is accurate wherever they stand.
 CENTRING = 3
 
