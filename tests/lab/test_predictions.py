@@ -16,7 +16,7 @@ WORLD = kh.LinearWorld.random(n_arms=3, context_dim=4, dim=2, seed=1)
 
 @pytest.fixture(scope="module")
 def runs() -> xr.Dataset:
-    policies = {
+    policies: dict[str, kh.Policy | kh.Learner] = {
         "mine": kh.ThompsonSampling(v="oracle"),
         "greedy": kh.Greedy(),
         "learned": kh.ThompsonSampling(),
