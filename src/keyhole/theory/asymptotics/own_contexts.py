@@ -18,7 +18,7 @@ from keyhole.theory.ranges import Floats
 
 # The least variance of a score, in units of that of the value. In one dimension, and for a shared
 # parameter, a score may have none; its density would have no number.
-LEAST = 1e-12
+LEAST = 1e-18
 # A rate below this share of the best value is mostly rounding: it is a difference of two numbers
 # of that size. The first order is then exact to about this share.
 FAINT = 1e-6
