@@ -125,8 +125,8 @@ def research_regret(page: Page) -> Figure:
 
 
 def research_policies(page: Page) -> Figure:
-    """Draw the regret of the four policies."""
-    return kh.plots.regret(thinned(page["runs"], 3))
+    """Draw the regret of the four policies, with what theory predicts for two of them."""
+    return kh.plots.regret(thinned(page["runs"], 3), asymptote=True)
 
 
 def research_growth(page: Page) -> Figure:
@@ -425,6 +425,18 @@ def certificate_bounds(page: Page) -> Figure:
     return figure
 
 
+# -- the constant of the regret -------------------------------------------------------------------
+
+
+def asymptote_regret(page: Page) -> Figure:
+    """Draw simulated and predicted regret over the logarithm of time."""
+    figure = kh.plots.regret(thinned(page["runs"], 2), asymptote=page["world"])
+    axes = figure.axes[0]
+    axes.set_xscale("log")
+    axes.set_xlim(10, 10_000)
+    return figure
+
+
 PICTURES: dict[str, tuple[Callable[[Page], Figure], ...]] = {
     "index.md": (front,),
     "tutorials/research.md": (
@@ -444,6 +456,7 @@ PICTURES: dict[str, tuple[Callable[[Page], Figure], ...]] = {
         online_servers,
         online_evaluation,
     ),
+    "how-to/asymptote.md": (asymptote_regret,),
     "how-to/records.md": (records_effects,),
     "how-to/certificate.md": (certificate_bounds,),
     "how-to/theory.md": (theory_looseness,),

@@ -512,6 +512,10 @@ def test_theory_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = next(row[3].strip() for row in rows if "theorem_1" in row[2])
     assert cell == f"not yet: from {late:.1e} on".replace("e+", "e")
     assert "E[y y' | arm i is chosen]" in shown  # brackets are no markup
+    expected = given["asymptote"]
+    assert f"c = {expected['constant']:.4g}" in shown
+    assert [row["row"] for row in expected["sensor_rows"]] == [2, 3, 1, 0]
+    assert shown.index("y_3") < shown.index("y_4") < shown.index("y_2")
 
 
 def test_theory_says_where_nothing_is_promised(tmp_path: Path) -> None:

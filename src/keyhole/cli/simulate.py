@@ -15,6 +15,7 @@ from keyhole.errors import InvalidValue
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
 EXAMPLES = """
 Examples:
@@ -120,7 +121,6 @@ def simulate(
 ) -> None:
     """Simulate policies on the same rounds of a world, and print their regret."""
     from keyhole.cli import recipes
-    from keyhole.lab import plots
     from keyhole.lab.simulation import simulate as run
 
     for path in (out_file, plot):
@@ -166,7 +166,7 @@ def simulate(
     if out_file is not None:
         runs.to_netcdf(out_file, engine="h5netcdf")
     if plot is not None:
-        plots.regret(runs).savefig(plot, dpi=200)
+        _drawn(runs).savefig(plot, dpi=200)
     rows = summarized(runs)
     if json:
         as_json({"settings": settings, "policies": rows})
@@ -175,6 +175,16 @@ def simulate(
     for path in (out_file, plot):
         if path is not None:
             err().print(f"wrote {path}", soft_wrap=True)
+
+
+def _drawn(runs: xr.Dataset) -> Figure:
+    """Return the figure of the regret, with what theory predicts where it does."""
+    from keyhole.lab import plots
+
+    try:
+        return plots.regret(runs, asymptote=True)
+    except InvalidValue:  # no policy has an asymptote, or every replication has its own world
+        return plots.regret(runs)
 
 
 def summarized(runs: xr.Dataset) -> list[dict[str, Any]]:

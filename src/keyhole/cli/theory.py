@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,6 +83,9 @@ def theory(
     bound that begins after the horizon prints as "not yet". Constants that are estimated enter
     bounds by their safe value.
 
+    Below is the regret that Thompson sampling comes to, the price of v = R, a v that explores at
+    little cost, and what each row of the sensing matrix is worth: derived, and not proved.
+
     With --error, the number of rounds until an arm's error is below it is printed too: by theorem
     1, and by simulation.
     """
@@ -114,6 +118,7 @@ def theory(
         "arms": of_arms,
         "gaps": {name: text for name, text in GAPS.items() if name in met},
     }
+    given["asymptote"] = _asymptote(world, horizon, v)
     if error is not None:
         given["plan"] = _plan(world, promises, arm, error, seed)
     loss = derivation(found, horizon, delta, v=v)
@@ -150,6 +155,28 @@ def _entry(one: Promise) -> dict[str, Any]:
         "meaning": one.meaning,
         "status": one.status,
         "gaps": list(one.gaps),
+    }
+
+
+def _asymptote(world: LinearWorld, horizon: int, v: float | None) -> dict[str, Any]:
+    """Return the regret that Thompson sampling comes to, or the reason that none is derived."""
+    from keyhole.core import ThompsonSampling
+    from keyhole.theory import asymptote, exploration, sensor_rows
+
+    policy = ThompsonSampling(v="oracle" if v is None else v)
+    try:
+        found = asymptote(world, policy, horizon=horizon)
+        explored = exploration(world, horizon=horizon)
+        rows = sensor_rows(world, policy, horizon=horizon) if world.dim > 1 else ()
+    except InvalidValue as reason:
+        return {"refused": str(reason)}
+    return {
+        "constant": found.constant,
+        "error": found.error,
+        "regret": float(found.regret(horizon)),
+        "slope": float(found.slope(horizon)),
+        "exploration": asdict(explored),
+        "sensor_rows": [asdict(row) for row in rows],
     }
 
 
@@ -225,6 +252,7 @@ def _show(given: dict[str, Any]) -> None:
         "that reaches it. nu_1, ell and tau are for this horizon, and grow with it.[/]"
     )
     out().print(_derived(given["derivation"]))
+    _show_asymptote(given["asymptote"], given["v"], given["horizon"])
     if "plan" in given:
         out().print(_planned(given["plan"]), soft_wrap=True)
 
@@ -239,6 +267,43 @@ def _derived(rows: list[dict[str, Any]]) -> Table:
         known = math.isfinite(row["factor"]) and math.isfinite(row["value"])
         factor = _plain(f"{row['factor']:.1e}") if known else ""
         table.add_row(escape(row["name"]), value, factor, row["status"])
+    return table
+
+
+def _show_asymptote(found: dict[str, Any], v: float, horizon: int) -> None:
+    if "refused" in found:
+        out().print(f"No asymptote of the regret: {escape(found['refused'])}.")
+        return
+    spread = f" ± {found['error']:.1g}" if found["error"] > 0.0 else ""
+    explored = found["exploration"]
+    out().print(
+        f"Regret of Thompson sampling with v = {v:.3g}, derived and not proved: c log T in the "
+        f"end, c = {found['constant']:.4g}{spread}; {found['regret']:,.0f} after {horizon:,} "
+        f"rounds, where its slope is {found['slope']:.4g}. Of v = R = {explored['r']:.3g} it is "
+        f"{explored['oracle']:,.0f} and of Greedy, unless it starves an arm by chance, "
+        f"{explored['least']:,.0f}; the constant of v = R is {explored['price']:.3g} times that of "
+        f"Greedy. The largest v within 5% of Greedy, which explores at little cost: "
+        f"{explored['best_v']:.3g}."
+    )
+    if found["sensor_rows"]:
+        out().print(_sensor_rows(found["sensor_rows"], found["constant"], horizon))
+
+
+def _sensor_rows(rows: list[dict[str, Any]], constant: float, horizon: int) -> Table:
+    """Return what each row of the sensing matrix is worth, as a table."""
+    table = Table("entry", "c without it", "reward lost without it", "c if its noise is halved",
+                  "reward gained by that", title_justify="left",
+                  title=f"Rows of the sensing matrix: c is {constant:.4g}, reward over "
+                        f"{horizon:,} rounds")  # fmt: skip
+    for row in rows:
+        without, halved = row["without"], row["halved"]
+        table.add_row(
+            f"y_{row['row'] + 1}",
+            f"{without['constant']:.4g}",
+            f"{-without['total']:,.0f}",
+            f"{halved['constant']:.4g}",
+            f"{halved['total']:,.0f}",
+        )
     return table
 
 

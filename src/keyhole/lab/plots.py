@@ -15,10 +15,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from numpy.typing import NDArray
 
 from keyhole import checks
 from keyhole.errors import InvalidValue, shown
+from keyhole.lab.predictions import predicted
 from keyhole.lab.summary import over_log_squared, summarize, times_root
+from keyhole.lab.worlds import World
 from keyhole.theory import Certificate, Derivation
 
 # Axis labels, shared by all figures of these quantities.
@@ -29,7 +32,8 @@ ERROR = r"$\sqrt{t}\ \|\hat\eta_i - \eta_i\|$"
 # it is too faint for a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-# Once all colours are used, the next line style begins. Dashes are reserved for the worst case.
+# Once all colours are used, the next line style begins. Dashes are reserved for the worst case
+# and for predictions.
 LINES: tuple[Any, ...] = ("-", ":", "-.", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3)))
 
 
@@ -38,13 +42,19 @@ WORDS = ("thompson", "linucb", "epsilon", "oful", "first", "greedy", "uniform", 
 PLACES = (0, 2, 4, 5, 3, 1, 6, 6, 1)
 
 
-def regret(runs: xr.Dataset, *, axes: Axes | None = None) -> Figure:
+def regret(
+    runs: xr.Dataset, *, asymptote: bool | World = False, axes: Axes | None = None
+) -> Figure:
     """Draw the cumulative regret of each policy: mean with a 95% band, worst case dashed.
 
     Parameters
     ----------
     runs : Dataset
         The result of `simulate`.
+    asymptote : bool or World, default False
+        Whether to draw the regret that theory predicts, dashed and in place of the worst case, for
+        each policy that has an asymptote: `keyhole.theory.asymptote`. Runs of one `LinearWorld`
+        carry it; give it here if it is too large for that.
     axes : Axes, optional
         Axes to draw into, without a legend. By default a new figure with a legend.
 
@@ -56,9 +66,15 @@ def regret(runs: xr.Dataset, *, axes: Axes | None = None) -> Figure:
     Raises
     ------
     InvalidValue
-        If `runs` lacks the variable `regret`, or `axes` is neither Axes nor None.
+        If `runs` lacks the variable `regret`, no policy has an asymptote that was wanted, or `axes`
+        is neither Axes nor None.
     """
-    return curves(_variable(runs, "regret"), "regret", axes=axes)
+    values = _variable(runs, "regret")
+    if asymptote is False:
+        return curves(values, "regret", axes=axes)
+    found = predicted(runs, None if asymptote is True else asymptote)
+    lines = {name: one.regret(values.time.values) for name, one in found.items()}
+    return curves(values, "regret", worst=None, expected=lines, axes=axes)
 
 
 def normalized_regret(runs: xr.Dataset, *, axes: Axes | None = None) -> Figure:
@@ -295,6 +311,7 @@ def curves(
     title: str = "",
     axes: Axes | None = None,
     colours: Sequence[str] | None = None,
+    expected: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> Figure:
     """Draw curves over (replication, time), one for each value of the dimension `by`.
 
@@ -317,6 +334,8 @@ def curves(
         Axes to draw into, without a legend. By default a new figure with a legend.
     colours : sequence of str, optional
         The colours of the curves. By default they are chosen by name.
+    expected : mapping of str to ndarray, optional
+        What theory predicts at these times, for some of the curves by name. It is dashed.
 
     Returns
     -------
@@ -332,7 +351,7 @@ def curves(
         raise InvalidValue(f"axes must be matplotlib Axes or None, got {type(axes).__name__}")
     figure, own = _figure() if axes is None else (axes.get_figure(root=True), axes)
     assert figure is not None
-    _curves(own, values, by, worst, colours)
+    _curves(own, values, by, worst, colours, expected or {})
     dressed(own, ylabel, title)
     if axes is None:
         _with_legend(figure, own)
@@ -440,9 +459,10 @@ def _curves(
     curves: xr.DataArray,
     label: str,
     worst: str | None,
-    colours: Sequence[str] | None = None,
+    colours: Sequence[str] | None,
+    expected: Mapping[str, NDArray[np.float64]],
 ) -> None:
-    """Draw a line with its band for each value of `label`, and the worst case dashed."""
+    """Draw a line with its band for each value of `label`, and dashed what is beside it."""
     summary = summarize(curves if label in curves.dims else curves.expand_dims(label))
     time, values = summary.time.values, summary[label].values
     styles = [(one, "-") for one in colours] if colours else _styles(label, list(values))
@@ -454,6 +474,10 @@ def _curves(
         axes.fill_between(time, one.low, one.high, color=colour, alpha=0.2, linewidth=0)
         if worst is not None:
             axes.plot(time, one.worst, "--", color=colour, linewidth=0.9)
+        if str(value) in expected:
+            axes.plot(time, expected[str(value)], "--", color=colour, linewidth=1.6)
+    if expected:
+        axes.plot([], [], "--", color="0.4", linewidth=1.6, label="predicted")
     if worst is not None:
         axes.plot([], [], "--", color="0.4", linewidth=0.9, label=worst)
     axes.fill_between([], [], [], color="0.4", alpha=0.3, linewidth=0, label="95% band of the mean")

@@ -1,6 +1,15 @@
 """The theory as a tool: an instance's constants, what each lemma promises, and certificates."""
 
 from keyhole.theory import bounds, comparison
+from keyhole.theory.asymptotics import (
+    Asymptote,
+    Change,
+    Exploration,
+    SensorRow,
+    asymptote,
+    exploration,
+    sensor_rows,
+)
 from keyhole.theory.certificates import BurnIn, Certificate, Step, certificate, runs_needed
 from keyhole.theory.constants import Constants
 from keyhole.theory.derivations import Derivation, Row, derivation
@@ -12,24 +21,31 @@ from keyhole.theory.statements import GAPS, STATEMENTS, Statement, Status, statu
 __all__ = [
     "GAPS",
     "STATEMENTS",
+    "Asymptote",
     "BurnIn",
     "Certificate",
+    "Change",
     "Constants",
     "Derivation",
+    "Exploration",
     "Instance",
     "Promise",
     "Promises",
     "Quantity",
     "Row",
+    "SensorRow",
     "Statement",
     "Status",
     "Step",
+    "asymptote",
     "bounds",
     "certificate",
     "comparison",
     "derivation",
+    "exploration",
     "instance",
     "runs_needed",
+    "sensor_rows",
     "status_of",
     "unmet",
 ]

@@ -16,6 +16,7 @@ from keyhole.core import kernels
 from keyhole.lab.simulation.plan import Plan
 from keyhole.lab.simulation.replication import Outcome
 from keyhole.lab.simulation.sources import SOURCES
+from keyhole.lab.worlds import as_text
 
 CURVE = ("policy", "replication", "time")
 # Dimensions of variables that differ from CURVE. The best observer does not depend on the policy.
@@ -60,6 +61,9 @@ def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
         stacked = np.stack([outcomes[number][name] for number in numbers], axis=place)
         data = stacked.astype(np.int64) if name == "pulls" else stacked
         variables[name] = (axes, data, {"long_name": meaning})
+    # With it, theory can be held against the result later on.
+    text = as_text(plan.world)
+    carried = {} if text is None else {"world_settings": text}
     return xr.Dataset(
         variables,
         coords={
@@ -68,7 +72,7 @@ def as_dataset(plan: Plan, outcomes: Mapping[int, Outcome]) -> xr.Dataset:
             "time": plan.checkpoints,
             "arm": np.arange(plan.world.n_arms),
         },
-        attrs={**plan.described, "versions": json.dumps(versions())},
+        attrs={**plan.described, **carried, "versions": json.dumps(versions())},
     )
 
 

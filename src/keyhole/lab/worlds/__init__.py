@@ -8,6 +8,7 @@ from keyhole.lab.worlds.missing import MissingWorld, RandomMissingWorld
 from keyhole.lab.worlds.products import product
 from keyhole.lab.worlds.random_dataset import RandomDatasetWorld, Rewards
 from keyhole.lab.worlds.random_linear import RandomLinearWorld
+from keyhole.lab.worlds.recording import as_text, from_text
 from keyhole.lab.worlds.rounds import MEMBERS, Rounds, World
 from keyhole.lab.worlds.sensors import SensorWorld
 
@@ -24,7 +25,9 @@ __all__ = [
     "Rounds",
     "SensorWorld",
     "World",
+    "as_text",
     "digest",
+    "from_text",
     "identity",
     "product",
 ]

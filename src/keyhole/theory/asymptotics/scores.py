@@ -1,0 +1,72 @@
+"""What is chosen by independent scores that follow the values of arms with an error.
+
+Given its value s z (z standard normal), arm k's score is normal about slope z with the variance
+flat + bent z^2. All scores are centred at 0, so that one grid over scores serves every arm.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from keyhole.theory.asymptotics.grids import graded, others
+from keyhole.theory.ranges import Floats
+
+# Nodes over z given a score. The integrand is a normal density times a smooth function.
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
+# Steps of the fixed point that centres the nodes; the rule is accurate wherever they stand.
+CENTRING = 3
+
+
+class Spread(NamedTuple):
+    """The distribution of each arm's score given its value.
+
+    Parameters
+    ----------
+    slope, flat, bent : ndarray of shape (n_arms,)
+        The score is normal about slope z, with the variance flat + bent z^2.
+    """
+
+    slope: Floats
+    flat: Floats
+    bent: Floats
+
+
+def chosen_moments(spread: Spread) -> Floats:
+    """Return E[Z_k^q 1(k has the largest score)] for q = 0, 1, 2, as (3, n_arms)."""
+    from scipy.interpolate import CubicSpline  # here, since importing it takes long
+
+    slope, flat, bent = (part[:, None] for part in spread)
+    widths = np.sqrt(slope**2 + flat + bent)
+    # Where the variance grows with z^2, tails are heavier than those of a normal distribution.
+    grid = graded(widths.min(), np.sqrt(slope**2 + flat + 3.0 * bent).max() * 1.5)
+    moments = _moments(slope, flat, bent, grid.x)  # (3, n_arms, nodes)
+    along = moments[0] * grid.weights / (grid.u[1] - grid.u[0])
+    below = CubicSpline(grid.u, along, axis=1).antiderivative()(grid.u)
+    below /= below[:, -1:]
+    result: Floats = (moments * others(below) * grid.weights).sum(axis=2)
+    result /= result[0].sum()  # 1 up to the error of the quadrature
+    return result
+
+
+def _moments(slope: Floats, flat: Floats, bent: Floats, score: Floats) -> Floats:
+    """Return E[Z^q; score], the density of a score times the moments of Z given it.
+
+    Given the variance, Z is normal about a multiple of the score; the Gauss-Hermite nodes stand
+    about that, and their weights are corrected for the variance that z itself changes.
+    """
+    centre = score * slope / (slope**2 + flat + bent)
+    for _ in range(CENTRING):
+        centre = score * slope / (slope**2 + flat + bent * centre**2)
+    variance = flat + bent * centre**2
+    width = np.sqrt(variance / (slope**2 + variance))
+    result = np.zeros((3, *centre.shape))
+    for node, weight in zip(NODES, WEIGHTS, strict=True):
+        z = centre + width * node
+        variance = flat + bent * z**2
+        exponent = 0.5 * (node**2 - z**2 - (score - slope * z) ** 2 / variance)
+        mass = weight * width * np.exp(exponent) / np.sqrt(variance)
+        result += mass * np.stack([np.ones_like(z), z, z**2])
+    scaled: Floats = result / (2.0 * np.pi)
+    return scaled
