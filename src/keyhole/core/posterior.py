@@ -2,6 +2,7 @@
 
 Precision B = prior I + sum y y', moment b = sum r y, count n and sum r^2 are the state. They are
 additive: a batch equals single updates, the order does not matter and posteriors can be merged.
+A reward of weight w counts w times in all of them but n.
 Covariance P = B^-1 and mean = P b are caches, changed by rank-one updates and recomputed from the
 sums on a schedule.
 """
@@ -60,6 +61,7 @@ class Posterior:
             matrices=kernels.aligned_zeros((k, d + 1, d)),
             moment=np.empty((k, d)),
             n=np.empty(k),
+            weight=np.empty(k),
             squares=np.empty(k),
             mean=np.empty((k, d)),
             residual=np.empty(k),
@@ -115,6 +117,11 @@ class Posterior:
         return counts
 
     @property
+    def weight(self) -> Floats:
+        """The sum of the weights of each parameter's rewards: their count, unless weighted."""
+        return _locked(self._core.state.weight)
+
+    @property
     def squares(self) -> Floats:
         """The sum of the squared rewards of each parameter."""
         return _locked(self._core.state.squares)
@@ -149,6 +156,21 @@ class Posterior:
             raise InvalidValue(f"rule must be a Rule, got {shown(rule)}")
         found: tuple[Floats, Floats] = kernels.Explorer(self._core, rule.plain()).explorations()
         return found
+
+    def uniform_rate(self, rule: kernels.Rule, n: float | None = None) -> float:
+        """Return the probability with which a rule picks an arm uniformly.
+
+        Parameters
+        ----------
+        rule : Rule
+            The rule.
+        n : float, optional
+            The number of rewards learned by then. By default those learned so far.
+        """
+        if rule.decay == 0.0:
+            return rule.epsilon
+        total = float(self._core.state.n.sum()) if n is None else n
+        return float(kernels.Explorer(self._core, rule).rate_after(total))
 
     def scores(self, rule: kernels.Rule, parameter_of: Ints, y: Floats) -> tuple[Floats, Floats]:
         """Return location and scale of the score of each arm under a rule, (n, n_arms) each.
@@ -214,7 +236,7 @@ class Posterior:
             estimate[i] = along @ (gain * moment)
             # The residual sum of squares is smaller than with the prior by b'(P b - estimate).
             rest = self.state.residual[i] - ((gain - 1.0 / values) * moment**2).sum()
-            freedom = self.state.n[i] - seen.sum()
+            freedom = self.state.weight[i] - seen.sum()
             noise = max(rest, 0.0) / max(freedom, 1.0)
             error[i] = np.sqrt(noise * (along**2 @ gain))
             unseen = (along[:, ~seen] ** 2).sum(axis=1) > UNSEEN * (along**2).sum(axis=1)
@@ -265,7 +287,9 @@ class Posterior:
             )
         self.learn_rows(parameter_of, y, rewards)
 
-    def learn_rows(self, parameter_of: Ints, y: Floats, rewards: Floats) -> None:
+    def learn_rows(
+        self, parameter_of: Ints, y: Floats, rewards: Floats, weights: Floats | None = None
+    ) -> None:
         """Learn many rewards as `learn_many` does, from arrays that are already checked.
 
         Parameters
@@ -276,9 +300,11 @@ class Posterior:
             The observation of each reward.
         rewards : ndarray of shape (n,)
             The rewards.
+        weights : ndarray of shape (n,), optional
+            The weight of each reward, above 0. By default 1.
         """
         often = np.bincount(parameter_of, minlength=self.n_parameters) >= max(self.dim, 2)
-        self._core.learn(parameter_of, y, rewards, often)
+        self._core.learn(parameter_of, y, rewards, often, weights)
 
     def rows(self, parameter_of: Ints) -> State:
         """Return a copy of the arrays of some parameters, which `put_back` restores."""
@@ -370,7 +396,7 @@ class Posterior:
                 "the merged sums are not valid: give the base that both posteriors started from"
             )
         self.state.precision[:] += np.triu(gained)
-        for name in ("moment", "n", "squares"):
+        for name in ("moment", "n", "weight", "squares"):
             mine, theirs, known = (getattr(x.state, name) for x in (self, other, start))
             mine += theirs - known
         self._recompute()
@@ -400,7 +426,7 @@ class Posterior:
             return
         observed = self.precision[:, 0].copy()
         observed[:, 0] -= self.prior_precision
-        self.state.squares[:] += by * (2.0 * self.state.moment[:, 0] + by * self.state.n)
+        self.state.squares[:] += by * (2.0 * self.state.moment[:, 0] + by * self.state.weight)
         self.state.moment[:] += by * observed
         self._recompute()
 
@@ -442,7 +468,7 @@ class Posterior:
         fewer.state.precision[:] = np.triu(kept - cross @ solved[:, :, :-1])
         fewer.state.moment[:] = moment[:, columns] - (cross @ solved[:, :, -1:])[:, :, 0]
         explained = np.einsum("kg,kg->k", moment[:, gone], solved[:, :, -1])
-        fewer.state.n[:] = self.state.n
+        fewer.state.n[:], fewer.state.weight[:] = self.state.n, self.state.weight
         fewer.state.squares[:] = np.maximum(self.state.squares - explained, 0.0)
         residual = self.state.residual.copy()
         fewer._recompute()
@@ -467,7 +493,8 @@ class Posterior:
         full[:, places[:, None], places] = self.precision
         wider.state.precision[:] = np.triu(full)
         wider.state.moment[:, places] = self.state.moment
-        wider.state.n[:], wider.state.squares[:] = self.state.n, self.state.squares
+        for name in ("n", "weight", "squares"):
+            getattr(wider.state, name)[:] = getattr(self.state, name)
         residual = self.state.residual.copy()
         wider._recompute()
         # The same by definition; summed up again, it would lose digits.

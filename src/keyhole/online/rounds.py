@@ -72,7 +72,9 @@ class Rounds(WholeCalls):
             own,
             None
             if score_params is None
-            else Chance(score_params, column, rule.epsilon, arms.parameter_of.size),
+            else Chance(
+                score_params, column, learned.posterior.uniform_rate(rule), arms.parameter_of.size
+            ),
             f"{self._lineage.run}-{self._lineage.decisions}",
             len(rows) == 1,
             *(() if plain else _missing_in(rows[row], own)),
@@ -165,6 +167,7 @@ class Rounds(WholeCalls):
             design = self._learned.placed(each, arms)
         rule = self._learned.rule_now(self._rule)
         places, scores, location, scale = self._choose_rounds(design, rule, parameter_of)
+        rate = self._learned.posterior.uniform_rate(rule)
         chosen, lineage = (np.arange(n), places), self._lineage
         own, for_all = filled if filled.ndim == 2 else filled[chosen], filled.ndim == 2
         missing = np.isnan(rounds if for_all else rounds[chosen])
@@ -174,7 +177,7 @@ class Rounds(WholeCalls):
             scores + observer.offset,
             own,
             missing if missing.any() else None,
-            (location, scale, rule.epsilon, places) if self._probabilities else None,
+            (location, scale, rate, places) if self._probabilities else None,
             f"{lineage.run}-{lineage.decisions}",
             for_all,
             self._learned.grown,
@@ -213,7 +216,7 @@ class Rounds(WholeCalls):
         location, scale = learned.posterior.scores(
             rule, arms.parameter_of, design[None] if len(design) > 1 else design
         )
-        return arms.names, location, scale, rule.epsilon
+        return arms.names, location, scale, learned.posterior.uniform_rate(rule)
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -256,14 +259,16 @@ class Rounds(WholeCalls):
             self._once.check(decision)
         y, raw = self._rows_of(decision)  # which may bring in new levels
         learned = self._learned
-        observer = learned.observer
+        observer, weights = learned.observer, self._weights([decision])
         if learned.is_plain:
             n = learned.posterior.core.state.n
             # Ctrl-C may come between any two lines: the next call then does what is left.
             self._plan(
                 partial(self._note_learned, decision, partial(n.item, parameter), n.item(parameter))
             )
-            learned.posterior.learn_rows(np.array([parameter]), y[None], np.array([reward]))
+            learned.posterior.learn_rows(
+                np.array([parameter]), y[None], np.array([reward]), weights
+            )
         else:
             if observer.watches and not self._lineage.has_seen(decision.id):
                 self._see(raw[None])
@@ -282,16 +287,31 @@ class Rounds(WholeCalls):
         if not again:
             self._once.check_many(decisions)
         y, raw = self._rows_of_all(decisions)  # which may bring in new levels
+        weights = self._weights(decisions)
         if self._observer.watches:
             self._see(self._unseen(decisions, raw))
         self._plan(self._undoing(np.unique(indices)))
         try:
-            self._learned.add(arms, y, raw, rewards, self._lineage.key())
+            self._learned.add(arms, y, raw, rewards, self._lineage.key(), weights)
         except BaseException:
             self._finish()
             raise
         self._plan(partial(self._note_all_learned, decisions))
         self._finish()
+
+    def _weights(self, decisions: Decisions | list[Decision]) -> Floats | None:
+        """Return the weights of the rewards of some decisions; None if the policy has none."""
+        if not self._rule.weighted:
+            return None
+        batch = decisions.probabilities if isinstance(decisions, Decisions) else None
+        found = [each.probability for each in decisions] if batch is None else batch.tolist()
+        for probability in found:
+            if probability is None or not probability > 0.0:
+                raise InvalidValue(
+                    "a policy that weighs rewards needs the probability of each decision, above 0, "
+                    f"got {probability}: learn decisions of a bandit with probabilities=True"
+                )
+        return self._learned.weights(self._rule, np.array(found, dtype=np.float64))
 
     def _unseen(self, decisions: Decisions | list[Decision], raw: Floats) -> Floats:
         """Return the observations of the decisions that this bandit has not seen yet."""

@@ -495,7 +495,8 @@ class SensorState:
         below = np.tril_indices(self.posterior.dim, -1)
         precision[below] = state.precision[i][below]
         state.precision[i] = precision
-        state.moment[i], state.squares[i], state.n[i] = b, r2, n.sum()
+        state.moment[i], state.squares[i] = b, r2
+        state.n[i] = state.weight[i] = n.sum()
         self.posterior.core.recompute_caches(i)
 
     def _em(
@@ -566,7 +567,13 @@ class SensorState:
     @cached_property
     def rule(self) -> Rule:
         """The rule of the policy."""
-        return self.learner.policy.plain_rule()
+        rule = self.learner.policy.plain_rule()
+        if rule.weighted or rule.decay > 0.0:
+            raise InvalidValue(
+                "sensors need a policy without weights and with a constant epsilon, "
+                f"got {self.learner.policy!r}"
+            )
+        return rule
 
     def chooser(self, arms: Arms) -> kernels.Chooser:
         """Return the compiled part that chooses among some arms; that for all is kept."""
