@@ -15,6 +15,8 @@ class Arrays(Protocol):
     @property
     def eta(self) -> Floats: ...  # noqa: D102
     @property
+    def noise_scale(self) -> float: ...  # noqa: D102
+    @property
     def sensing_covariance(self) -> Floats: ...  # noqa: D102
     @property
     def observation_covariance(self) -> Floats: ...  # noqa: D102
