@@ -30,7 +30,7 @@ from keyhole.theory.ranges import Floats
 # How many rounds are drawn at a time.
 BLOCK = 2_000
 # Each step of the iteration replaces all sums; the later ones are averaged into them.
-PLAIN_STEPS, AVERAGED_STEPS = 12, 36
+PLAIN_STEPS, AVERAGED_STEPS = 10, 24
 # Fixed points are refined from this share of the rounds, which is enough to tell them apart.
 ROUGH = 0.2
 # Two fixed points are different if they choose differently in this share of the rounds.
@@ -80,12 +80,12 @@ class SelectedRegression:
 class _Sample(NamedTuple):
     """Rounds of a world, as arrays."""
 
-    y: Floats  # (n, n_arms, dim)
+    y: Floats  # (n_arms, n, dim)
     rewards: Floats  # (n, n_arms)  x'mu where it is known, which has less noise
     values: Floats  # (n, n_arms)  y'eta
 
     def part(self, which: slice) -> _Sample:
-        return _Sample(self.y[which], self.rewards[which], self.values[which])
+        return _Sample(self.y[:, which], self.rewards[which], self.values[which])
 
 
 class _Limit(NamedTuple):
@@ -166,10 +166,11 @@ def _drawn(world: Arrays, trials: int, seed: Seed) -> _Sample:
     for _ in range(trials // BLOCK):
         one = world.rounds(state, BLOCK)
         # Copies: a world may hand out the same memory again.
-        y = np.broadcast_to(one.observations, (BLOCK, n_arms, dim)).copy()
+        y = np.broadcast_to(one.observations, (BLOCK, n_arms, dim)).transpose(1, 0, 2).copy()
         rewards = np.where(np.isnan(one.latent), one.rewards, one.latent)
         parts.append((y, rewards, one.values.copy()))
-    y, rewards, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+    y = np.concatenate([part[0] for part in parts], axis=1)
+    rewards, values = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
     if np.isnan(y).any():
         raise InvalidValue("the fixed point needs observations without missing entries")
     return _Sample(y, rewards, values)
@@ -185,7 +186,7 @@ def _limit(sample: _Sample, start: Floats, plain: int = PLAIN_STEPS) -> _Limit:
         share = 1.0 if step < plain else 1.0 / (step - plain + 2)
         for i in range(n_arms):
             rows = np.flatnonzero(chosen == i)
-            y = sample.y[rows, i]
+            y = sample.y[i][rows]
             gram[i] += share * (y.T @ y / len(chosen) - gram[i])
             moment[i] += share * (y.T @ sample.rewards[rows, i] / len(chosen) - moment[i])
             if np.linalg.matrix_rank(gram[i], hermitian=True) == dim:
@@ -199,7 +200,8 @@ def _limit(sample: _Sample, start: Floats, plain: int = PLAIN_STEPS) -> _Limit:
 
 def _choices(sample: _Sample, b: Floats) -> Ints:
     """Return the arm of each round with the largest y'b."""
-    return np.einsum("tnd,nd->tn", sample.y, b).argmax(axis=1)
+    scores = np.array([rows @ each for rows, each in zip(sample.y, b, strict=True)])
+    return scores.argmax(axis=0)
 
 
 def _of_chosen(values: Floats, choices: tuple[Ints, ...]) -> Floats:
@@ -210,7 +212,7 @@ def _of_chosen(values: Floats, choices: tuple[Ints, ...]) -> Floats:
 
 
 def _described(world: Arrays, sample: _Sample, eta: Floats, limit: _Limit) -> SelectedRegression:
-    size = len(sample.y) // BATCHES
+    size = len(sample.values) // BATCHES
     batches = [sample.part(slice(k * size, (k + 1) * size)) for k in range(BATCHES)]
     parts = np.array(
         [_prices(each, _limit(each, limit.b, plain=0).choices) for each in batches]
@@ -222,7 +224,7 @@ def _described(world: Arrays, sample: _Sample, eta: Floats, limit: _Limit) -> Se
     return SelectedRegression(
         coefficients=limit.b,
         bias=np.linalg.norm(limit.b - eta, axis=1),
-        pulls=np.bincount(limit.choices[-1], minlength=len(eta)) / len(sample.y),
+        pulls=np.bincount(limit.choices[-1], minlength=len(eta)) / len(sample.values),
         floor=Quantity(
             float(whole[0]), float(error[0]), "Regret(T)", "regret per round in the limit"
         ),
@@ -248,8 +250,8 @@ def _against_observer(
 ) -> tuple[Quantity | None, Quantity | None]:
     """Return the regret per round against E[x | y]'mu: of these choices, and of those by eta."""
     expect = getattr(world, "expected_values", None)
-    n = min(OBSERVED_ROUNDS, len(sample.y))
-    values = None if expect is None else expect(sample.y[:n])
+    n = min(OBSERVED_ROUNDS, len(sample.values))
+    values = None if expect is None else expect(sample.y[:, :n].transpose(1, 0, 2))
     if values is None:
         return None, None
     made = tuple(chosen[:n] for chosen in choices), (sample.values[:n].argmax(axis=1),)
