@@ -53,6 +53,7 @@ PUBLIC = [
     "Transformed",
     "Uniform",
     "UnknownArm",
+    "WeightedThompsonSampling",
     "World",
     "audit",
     "choice_probabilities",

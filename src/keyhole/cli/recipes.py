@@ -210,7 +210,8 @@ def _policy(table: dict[str, Any]) -> Policy:
     if kind not in POLICIES:
         raise checks.unknown("policy", kind, POLICIES)
     # A simulation can take the noise scale from the world.
-    usual = {"thompson": {"v": "oracle"}, "greedy-first": {"v": "oracle"}, "oful": {"r": "oracle"}}
+    sampling = dict.fromkeys(("thompson", "greedy-first", "weighted-thompson"), {"v": "oracle"})
+    usual = {**sampling, "oful": {"r": "oracle"}}
     return _made(POLICIES[kind], {**usual.get(kind, {}), **table}, kind)
 
 

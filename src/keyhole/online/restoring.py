@@ -227,7 +227,16 @@ def posterior_state(arrays: Arrays, n_parameters: int, dim: int, prior: float) -
     shapes = dict.fromkeys(State._fields, (k,))
     shapes |= {"matrices": (k, d + 1, d), "moment": (k, d), "mean": (k, d)}  # type: ignore[dict-item]
     state = State(**{name: like(arrays, name, shape) for name, shape in shapes.items()})
-    never_negative = ("n", "weight", "squares", "residual", "penalty", "trace", "bound", "staleness")
+    never_negative = (
+        "n",
+        "weight",
+        "squares",
+        "residual",
+        "penalty",
+        "trace",
+        "bound",
+        "staleness",
+    )
     for name in never_negative:
         if (getattr(state, name) < 0).any():
             raise FileError(

@@ -17,15 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole import checks
-from keyhole.core import Ints, Seed, Streams, seed_sequence
+from keyhole.core import Seed, Streams, seed_sequence
 from keyhole.errors import InvalidValue
-from keyhole.theory.quantities import Arrays, Quantity
+from keyhole.theory.quantities import Quantity, Source
 from keyhole.theory.ranges import Floats
+
+Places: TypeAlias = NDArray[np.int32]
 
 # How many rounds are drawn at a time.
 BLOCK = 2_000
@@ -33,8 +36,8 @@ BLOCK = 2_000
 PLAIN_STEPS, AVERAGED_STEPS = 10, 24
 # Fixed points are refined from this share of the rounds, which is enough to tell them apart.
 ROUGH = 0.2
-# Two fixed points are different if they choose differently in this share of the rounds.
-DIFFERENT = 0.02
+# Two fixed points are different if their scores are, by this share of the scores' size.
+DIFFERENT = 0.05
 # Parts of the sample from which bias and error of an estimate follow.
 BATCHES = 8
 # Rounds for which the best observer is computed.
@@ -89,15 +92,15 @@ class _Sample(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """Where the iteration ends, and the choices of its last steps."""
+    """Where the iteration ends, and the choices of the steps that are averaged."""
 
     b: Floats
-    choices: tuple[Ints, ...]
+    choices: tuple[Places, ...]
     moved: float
 
 
 def selected_regression(
-    world: Arrays, *, trials: int = 100_000, starts: int = 4, seed: Seed = 0
+    world: Source, *, trials: int = 100_000, starts: int = 4, seed: Seed = 0
 ) -> tuple[SelectedRegression, ...]:
     """Find what estimates tend to where arms are learned from their own choices.
 
@@ -107,7 +110,8 @@ def selected_regression(
     observations two arms can tie at the fixed point, and choices between them then alternate.
 
     There may be several fixed points. All that are found from `starts` starts are returned, that
-    from eta first; others may exist.
+    from eta first; others may exist. A start that ends where an arm is never chosen is left out:
+    its b is not defined, and `Greedy` alone would stay there.
 
     Parameters
     ----------
@@ -148,7 +152,8 @@ def selected_regression(
     for start in _starts(eta, starts, seed):
         first = start if start is eta else _limit(rough, start).b
         limit = _limit(sample, first)
-        if all(np.mean(limit.choices[-1] != one.choices[-1]) > DIFFERENT for one in limits):
+        is_defined = start is eta or _is_defined(limit)
+        if is_defined and all(_distance(sample, limit.b, one.b) > DIFFERENT for one in limits):
             limits.append(limit)
     return tuple(_described(world, sample, eta, limit) for limit in limits)
 
@@ -160,7 +165,7 @@ def _starts(eta: Floats, n: int, seed: Seed) -> Iterator[Floats]:
         yield random.standard_normal(eta.shape) * np.sqrt(np.mean(eta**2))
 
 
-def _drawn(world: Arrays, trials: int, seed: Seed) -> _Sample:
+def _drawn(world: Source, trials: int, seed: Seed) -> _Sample:
     state, parts = world.start(Streams(seed)), []
     n_arms, dim = world.eta.shape
     for _ in range(trials // BLOCK):
@@ -192,26 +197,42 @@ def _limit(sample: _Sample, start: Floats, plain: int = PLAIN_STEPS) -> _Limit:
             if np.linalg.matrix_rank(gram[i], hermitian=True) == dim:
                 b[i] = np.linalg.solve(gram[i], moment[i])
             # An arm that is never chosen keeps its estimate, as it would in a run.
-        choices.append(chosen)
+        if step >= plain:
+            choices.append(chosen)
         path.append(b.copy())
     tenth = max(len(path) // 10, 1)
-    return _Limit(b, tuple(choices[-2 * tenth :]), float(np.abs(b - path[-1 - tenth]).max()))
+    return _Limit(b, tuple(choices), float(np.abs(b - path[-1 - tenth]).max()))
 
 
-def _choices(sample: _Sample, b: Floats) -> Ints:
+def _is_defined(limit: _Limit) -> bool:
+    """Return whether every arm is chosen often enough to have a regression."""
+    chosen = np.bincount(limit.choices[-1], minlength=len(limit.b))
+    return bool((chosen >= limit.b.shape[1]).all())
+
+
+def _distance(sample: _Sample, b: Floats, other: Floats) -> float:
+    """Return the root mean square of y'(b - other), over that of y'b."""
+    off, size = (
+        [rows @ each for rows, each in zip(sample.y, c, strict=True)] for c in (b - other, b)
+    )
+    return float(np.sqrt(np.mean(np.square(off)) / np.mean(np.square(size))))
+
+
+def _choices(sample: _Sample, b: Floats) -> Places:
     """Return the arm of each round with the largest y'b."""
     scores = np.array([rows @ each for rows, each in zip(sample.y, b, strict=True)])
-    return scores.argmax(axis=0)
+    chosen: Places = scores.argmax(axis=0).astype(np.int32)
+    return chosen
 
 
-def _of_chosen(values: Floats, choices: tuple[Ints, ...]) -> Floats:
-    """Return the value of the chosen arm in each round, averaged over the last steps."""
+def _of_chosen(values: Floats, choices: tuple[Places, ...]) -> Floats:
+    """Return the value of the chosen arm in each round, averaged over the steps."""
     rounds = np.arange(len(values))
     found: Floats = np.mean([values[rounds, chosen] for chosen in choices], axis=0)
     return found
 
 
-def _described(world: Arrays, sample: _Sample, eta: Floats, limit: _Limit) -> SelectedRegression:
+def _described(world: Source, sample: _Sample, eta: Floats, limit: _Limit) -> SelectedRegression:
     size = len(sample.values) // BATCHES
     batches = [sample.part(slice(k * size, (k + 1) * size)) for k in range(BATCHES)]
     parts = np.array(
@@ -224,7 +245,8 @@ def _described(world: Arrays, sample: _Sample, eta: Floats, limit: _Limit) -> Se
     return SelectedRegression(
         coefficients=limit.b,
         bias=np.linalg.norm(limit.b - eta, axis=1),
-        pulls=np.bincount(limit.choices[-1], minlength=len(eta)) / len(sample.values),
+        pulls=np.bincount(np.concatenate(limit.choices), minlength=len(eta))
+        / (len(limit.choices) * len(sample.values)),
         floor=Quantity(
             float(whole[0]), float(error[0]), "Regret(T)", "regret per round in the limit"
         ),
@@ -237,7 +259,7 @@ def _described(world: Arrays, sample: _Sample, eta: Floats, limit: _Limit) -> Se
     )
 
 
-def _prices(sample: _Sample, choices: tuple[Ints, ...]) -> Floats:
+def _prices(sample: _Sample, choices: tuple[Places, ...]) -> Floats:
     """Return the mean regret, and the mean reward below that of choices by eta."""
     best = sample.values.argmax(axis=1)
     regret = sample.values.max(axis=1) - _of_chosen(sample.values, choices)
@@ -246,7 +268,7 @@ def _prices(sample: _Sample, choices: tuple[Ints, ...]) -> Floats:
 
 
 def _against_observer(
-    world: Arrays, sample: _Sample, choices: tuple[Ints, ...]
+    world: Source, sample: _Sample, choices: tuple[Places, ...]
 ) -> tuple[Quantity | None, Quantity | None]:
     """Return the regret per round against E[x | y]'mu: of these choices, and of those by eta."""
     expect = getattr(world, "expected_values", None)

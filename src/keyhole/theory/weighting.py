@@ -16,7 +16,7 @@ import numpy as np
 
 from keyhole import checks
 from keyhole.core import Seed, Streams, choice_probabilities
-from keyhole.theory.quantities import Arrays, Quantity
+from keyhole.theory.quantities import Quantity, Source
 from keyhole.theory.ranges import Floats
 
 # How many rounds are drawn at a time.
@@ -47,7 +47,7 @@ class WeightedCost(NamedTuple):
 
 
 def weighted_cost(
-    world: Arrays,
+    world: Source,
     *,
     time: int,
     epsilon: float = 1.0,
@@ -111,16 +111,15 @@ def weighted_cost(
     each = np.concatenate(costs, axis=1)  # (2, trials)
     means, errors = each.mean(axis=1), each.std(axis=1) / np.sqrt(each.shape[1])
     words = ("regret per round of uniform choices", "regret per round of estimates that err")
-    return WeightedCost(
-        *(
-            Quantity(float(mean), float(error), "Regret(T)", meaning)
-            for mean, error, meaning in zip(means, errors, words, strict=True)
-        ),
-        np.sqrt(np.trace(spread, axis1=1, axis2=2)),
+    exploration, estimation = (
+        Quantity(float(mean), float(error), "Regret(T)", meaning)
+        for mean, error, meaning in zip(means, errors, words, strict=True)
     )
+    lengths = np.sqrt(np.trace(spread, axis1=1, axis2=2))
+    return WeightedCost(exploration, estimation, lengths)
 
 
-def _covariances(world: Arrays, rates: Floats, seed: Seed, trials: int) -> tuple[Floats, Floats]:
+def _covariances(world: Source, rates: Floats, seed: Seed, trials: int) -> tuple[Floats, Floats]:
     """Return the covariance of each arm's estimate, and B^-1, (n_arms, dim, dim) each.
 
     Parameters

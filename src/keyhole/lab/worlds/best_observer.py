@@ -49,7 +49,10 @@ def expected_values(world: LinearWorld, y: Floats) -> Floats | None:
         mode * (_signs(size if mode else 0, size) @ each.T)
         for mode, size, each in zip(modes, sizes, roots, strict=True)
     ]
-    x, noise = (np.repeat(centres[0], len(centres[1]), axis=0), np.tile(centres[1], (len(centres[0]), 1)))
+    x, noise = (
+        np.repeat(centres[0], len(centres[1]), axis=0),
+        np.tile(centres[1], (len(centres[0]), 1)),
+    )
     means = x @ world.sensing.T + noise  # (signs, dim)  of y, given the signs
     left = [1.0 - mode**2 for mode in modes]
     cross = left[0] * world.context_covariance @ world.sensing.T
@@ -89,7 +92,9 @@ def _expected(rows: Floats, means: Floats, whiten: Floats, centre: Floats, slope
         The regression of x'mu on y given the signs.
     """
     off = rows @ whiten.T, means @ whiten.T
-    distance = (off[0] ** 2).sum(axis=1)[:, None] - 2.0 * off[0] @ off[1].T + (off[1] ** 2).sum(axis=1)
+    distance = (
+        (off[0] ** 2).sum(axis=1)[:, None] - 2.0 * off[0] @ off[1].T + (off[1] ** 2).sum(axis=1)
+    )
     weights = np.exp(-0.5 * (distance - distance.min(axis=1, keepdims=True)))
     weights /= weights.sum(axis=1, keepdims=True)
     found: Floats = weights @ (centre - means @ slope) + rows @ slope
