@@ -1,5 +1,6 @@
 """Propensity weights: identities, unbiasedness, the cure and its control, and what is refused."""
 
+import io
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +130,19 @@ def test_a_batch_has_the_weights_of_its_rewards_one_by_one() -> None:
     np.testing.assert_allclose(one.posterior.precision, many.posterior.precision, rtol=1e-12)
 
 
+def test_a_file_whose_rewards_count_more_than_once_is_refused() -> None:
+    arrays = dict(np.load(io.BytesIO(taught(kh.WeightedThompsonSampling()).to_bytes())))
+    kh.Bandit.load(_file(arrays))
+    with pytest.raises(kh.FileError, match="weight must be at most n"):
+        kh.Bandit.load(_file({**arrays, "weight": arrays["n"] + 0.5}))
+
+
+def _file(arrays: dict[str, Any]) -> io.BytesIO:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file
+
+
 @pytest.mark.parametrize("probability", [None, 0.0])
 def test_a_decision_without_a_propensity_is_refused_and_nothing_changes(
     probability: float | None,
@@ -162,6 +176,19 @@ def test_observers_whose_rewards_wait_are_refused(options: dict[str, Any]) -> No
     learner = kh.Learner(kh.WeightedThompsonSampling(), **options)
     with pytest.raises(kh.InvalidValue, match="takes observations as they are"):
         kh.Bandit(learner, arms=2, dim=2)
+
+
+def test_an_open_set_of_arms_is_refused() -> None:
+    features = kh.Features(
+        numbers=["age"],
+        arms=kh.Features(numbers=["price"]),
+        intercept=False,
+        standardize=False,
+        missing=None,
+    )
+    learner = kh.Learner(kh.WeightedThompsonSampling(sharing="shared"), features)
+    with pytest.raises(kh.InvalidValue, match="no features of arms"):
+        kh.Bandit(learner, arms=[])
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,8 @@ def posterior_state(arrays: Arrays, n_parameters: int, dim: int, prior: float) -
             raise FileError(
                 f"the saved {name} must not be negative, got {getattr(state, name).min()}"
             )
+    if (state.weight > state.n * (1.0 + ROUNDING)).any():
+        raise FileError("the saved weight must be at most n: no reward counts more than once")
     if (state.n % 1 != 0).any() or (state.prior != prior).any():
         raise FileError("the saved counts must be whole numbers, and the prior the policy's")
     _check_caches(state)

@@ -167,7 +167,7 @@ class Learner:
             raise InvalidValue("dim must be given: the length of an observation")
         else:
             observer = self._observer(dim)
-        if arms.is_hybrid or not observer.is_plain:
+        if arms.is_hybrid or arms.is_open or not observer.is_plain:
             self._check_unweighted()
         posterior = Posterior(
             n_parameters=arms.n_parameters,
@@ -177,12 +177,12 @@ class Learner:
         return LearnerState(arms, observer, posterior, encoder)
 
     def _check_unweighted(self) -> None:
-        """Raise if the policy weighs rewards, which waiting and exchanged rewards cannot have."""
+        """Raise if the policy weighs rewards: those that wait or are exchanged have no weight."""
         if self.policy.resolve(1.0).plain_rule().weighted:
             raise InvalidValue(
                 f"{self.policy!r} weighs rewards, and takes observations as they are: give "
-                "sharing='per-arm' or 'shared', and no intercept, standardize, missing or features "
-                "that need them"
+                "sharing='per-arm' or 'shared', no intercept, standardize or missing, and no "
+                "features of arms"
             )
 
     def choose(self, state: LearnerState, observation: Floats, draws: Draws) -> Chosen:
