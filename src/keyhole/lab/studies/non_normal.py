@@ -53,8 +53,8 @@ STAYS = -0.15
 def world_of(distribution: Any) -> LinearWorld:
     """Return the world with contexts and sensing noise of this distribution.
 
-    Sensing and coefficients are the same for all. Of a few hundred random ones they are among
-    those in which selection costs most: in most worlds the floor is a tenth of theirs.
+    Sensing and coefficients are the same for all. Of 160 random ones they are among the few in
+    which selection costs most.
     """
     return LinearWorld.random(
         n_arms=5,
@@ -306,7 +306,7 @@ NON_NORMAL = Study(
     "propensities remove it, at a cost that can be predicted too.",
     setting="5 arms with a context each, d_x = d_y = 2, one instance; contexts and sensing noise "
     "are normal, random signs (rademacher), a mixture of two normals, or uniform, with the same "
-    "covariances. Of a few hundred random instances this is among those with the largest floors. "
+    "covariances. Of 160 random instances this is among the few with the largest floors. "
     "v is that of the world.",
     rule="Regret per round is that of the second half of the rounds. The floor must be within 25% "
     "of the prediction, after the regret of the normal world, a logarithm's part, is subtracted; "
