@@ -14,6 +14,8 @@ KINDS: list[tuple[type[kh.Policy], dict[str, Any]]] = [
     (kh.OFUL, {"r": 0.6, "c_eta": 0.5, "delta": 0.1}),
     (kh.GreedyFirst, {"lambda_0": 0.3, "v": 0.7, "patience": 20}),
     (kh.GreedyFirst, {"lambda_0": 1.5, "v": "learned"}),
+    (kh.WeightedThompsonSampling, {"epsilon": 0.2, "decay": 0.0, "v": 0.7}),
+    (kh.WeightedThompsonSampling, {"v": "learned"}),
 ]
 
 

@@ -32,12 +32,14 @@ class Textbook:
     b: list[Array] = field(init=False)
     n: list[int] = field(init=False)
     squares: list[float] = field(init=False)
+    weight: list[float] = field(init=False)  # the sum of the weights of rewards
+    last_weight: float = 1.0  # that of the reward of the last choice
 
     def __post_init__(self) -> None:
         count = 1 if self.policy.sharing == "shared" else self.n_arms
         self.B = [self.policy.prior_precision * np.eye(self.dim) for _ in range(count)]
         self.b = [np.zeros(self.dim) for _ in range(count)]
-        self.n, self.squares = [0] * count, [0.0] * count
+        self.n, self.squares, self.weight = [0] * count, [0.0] * count, [0.0] * count
 
     def parameter(self, arm: int) -> int:
         return 0 if self.policy.sharing == "shared" else arm
@@ -45,7 +47,7 @@ class Textbook:
     def learned_v(self) -> Array:
         """The dispersion of each parameter that v="learned" stands for, from the sums alone."""
         prior, misfits, freedoms = self.policy.prior_precision, [], []
-        for B, b, n, squares in zip(self.B, self.b, self.n, self.squares, strict=True):
+        for B, b, n, squares in zip(self.B, self.b, self.weight, self.squares, strict=True):
             P = np.linalg.inv(B)
             mean = P @ b
             seen = B - prior * np.eye(self.dim)
@@ -55,7 +57,7 @@ class Textbook:
         if sum(self.squares) == 0:
             return np.ones(misfit.size)
         weight = 16 / (4 + freedom.sum())
-        mean_square = sum(self.squares) / sum(self.n)
+        mean_square = sum(self.squares) / sum(self.weight)
         pooled = (weight * mean_square + misfit.sum()) / (weight + freedom.sum())
         own = (4 * pooled + misfit) / (4 + freedom)
         trust = misfit / (4 * pooled + misfit)
@@ -90,7 +92,7 @@ class Textbook:
             width = np.linalg.norm(direction)
             z[arm] = direction @ normals[arm] / width
             match self.policy:
-                case kh.ThompsonSampling(v=v):
+                case kh.ThompsonSampling(v=v) | kh.WeightedThompsonSampling(v=v):
                     v = v if learned is None else learned[i]
                     sample = mean + v * root @ normals[arm]
                     score[arm] = y[arm] @ sample
@@ -112,19 +114,33 @@ class Textbook:
                 explores = coin < epsilon
             case kh.Uniform():
                 epsilon, explores = 1.0, True
+            case kh.WeightedThompsonSampling():
+                epsilon = self.policy.epsilon * (1 + sum(self.n)) ** -self.policy.decay
+                explores = coin < epsilon
             case _:
                 epsilon, explores = 0.0, False
-        if explores:
-            return Round(int(coin / epsilon * self.n_arms), z)
         best = np.flatnonzero(score == score.max())
-        return Round(int(best[int(tie * best.size)]), z)
+        arm = int(coin / epsilon * self.n_arms) if explores else int(best[int(tie * best.size)])
+        if isinstance(self.policy, kh.WeightedThompsonSampling):
+            self.last_weight = epsilon / self.n_arms / self.propensity(arm, y, epsilon)
+        return Round(arm, z)
+
+    def propensity(self, arm: int, y: Array, epsilon: float) -> float:
+        """The probability of an arm: scores are normal, with mean y'mean and variance v^2 y'Py."""
+        i = [self.parameter(k) for k in range(self.n_arms)]
+        v = self.learned_v()[i] if self.policy.v == "learned" else self.policy.v
+        P = np.array([np.linalg.inv(self.B[k]) for k in i])
+        location = [y[k] @ P[k] @ self.b[i[k]] for k in range(self.n_arms)]
+        scale = v * np.sqrt(np.einsum("kd,kde,ke->k", y, P, y))
+        return float(kh.choice_probabilities(location, scale, epsilon=epsilon)[arm])
 
     def learn(self, arm: int, y: Array, reward: float) -> None:
-        i = self.parameter(arm)
-        self.B[i] = self.B[i] + np.outer(y, y)
-        self.b[i] = self.b[i] + reward * y
+        i, w = self.parameter(arm), self.last_weight
+        self.B[i] = self.B[i] + w * np.outer(y, y)
+        self.b[i] = self.b[i] + w * reward * y
         self.n[i] += 1
-        self.squares[i] += reward**2
+        self.weight[i] += w
+        self.squares[i] += w * reward**2
 
 
 @dataclass(frozen=True)

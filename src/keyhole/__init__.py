@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ThompsonSampling,
         Transformed,
         Uniform,
+        WeightedThompsonSampling,
         choice_probabilities,
     )
     from keyhole.errors import (
@@ -103,6 +104,7 @@ __all__ = [
     "Uniform",
     "UnknownArm",
     "UnknownEvent",
+    "WeightedThompsonSampling",
     "World",
     "audit",
     "choice_probabilities",
@@ -120,7 +122,7 @@ _HOMES = {
         *("OFUL", "AnyLearner", "Belief", "Chosen", "Draws", "EpsilonGreedy", "Features"),
         *("Greedy", "GreedyFirst", "Learner", "LinUCB", "Policy", "Posterior"),
         *("Rule", "Sensor", "SensorLearner", "Streams", "ThompsonSampling", "Transformed"),
-        *("Uniform", "choice_probabilities"),
+        *("Uniform", "WeightedThompsonSampling", "choice_probabilities"),
     ),
     "keyhole.errors": (
         *("AlreadyLearned", "DataUnavailable", "FileError", "ForgottenEvent", "InvalidValue"),

@@ -96,6 +96,7 @@ def textbook_law(policy: kh.Policy, posterior: kh.Posterior, y: Array) -> tuple[
     book = Textbook(policy, len(y), posterior.dim)
     book.B, book.b = list(posterior.precision), list(posterior.moment)
     book.n, book.squares = posterior.count.tolist(), posterior.squares.tolist()
+    book.weight = posterior.weight.tolist()
     along = np.empty_like(y)
     for arm, row in enumerate(y):
         root = np.linalg.cholesky(np.linalg.inv(book.B[book.parameter(arm)]))

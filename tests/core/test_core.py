@@ -37,6 +37,7 @@ def known(dim: int, seed: int = 1) -> Known:
         matrices=matrices,
         moment=moment,
         n=np.full(1, 3.0),
+        weight=np.full(1, 3.0),
         squares=np.ones(1),
         mean=mean,
         residual=np.ones(1),

@@ -78,6 +78,10 @@ def test_the_seed_decides_everything(policy: kh.Policy) -> None:
 
 @every
 def test_keeping_no_probabilities_changes_no_choice(policy: kh.Policy) -> None:
+    if policy.plain_rule().weighted:
+        with pytest.raises(kh.InvalidValue, match="probabilities must be True, got False"):
+            taught(policy, probabilities=False)
+        return
     with_them, without = taught(policy), taught(policy, probabilities=False)
     np.testing.assert_array_equal(with_them.posterior.covariance, without.posterior.covariance)
     assert without.choose(np.ones(3)).probability is None

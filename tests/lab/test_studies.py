@@ -404,6 +404,7 @@ def test_every_study_says_what_it_is() -> None:
         "scaling",
         "missing",
         "sensors",
+        "non-normal",
         "warfarin",
         "trial",
         "park2021",

@@ -56,6 +56,7 @@ PUBLIC = [
     "Uniform",
     "UnknownArm",
     "UnknownEvent",
+    "WeightedThompsonSampling",
     "World",
     "audit",
     "choice_probabilities",

@@ -210,8 +210,9 @@ def _policy(table: dict[str, Any]) -> Policy:
     if kind not in POLICIES:
         raise checks.unknown("policy", kind, POLICIES)
     # A simulation can take the noise scale from the world.
-    usual = {"thompson": {"v": "oracle"}, "greedy-first": {"v": "oracle"}, "oful": {"r": "oracle"}}
-    return _made(POLICIES[kind], {**usual.get(kind, {}), **table}, kind)
+    names = {"thompson": "v", "greedy-first": "v", "weighted-thompson": "v", "oful": "r"}
+    usual = {names[kind]: "oracle"} if kind in names else {}
+    return _made(POLICIES[kind], {**usual, **table}, kind)
 
 
 def _made(kind: type[Made], settings: dict[str, Any], what: str) -> Made:

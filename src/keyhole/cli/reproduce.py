@@ -46,8 +46,8 @@ Examples:
 # Seconds to wait for OpenML, and for pip, before stand-ins are used.
 PATIENCE, PIP_PATIENCE = 5.0, 60.0
 NAMES = (
-    "fig1, fig2, fig3, fig4, fig5, fig6, variants, shared, scaling, missing, sensors, warfarin, "
-    "trial, park2021"
+    "fig1, fig2, fig3, fig4, fig5, fig6, variants, shared, scaling, missing, sensors, "
+    "non-normal, warfarin, trial, park2021"
 )
 OUTCOME_COLOURS = {"holds": "green", "does not hold": "red", "cannot tell": "yellow"}
 

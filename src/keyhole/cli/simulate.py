@@ -35,7 +35,8 @@ world = { n_arms = 5, context_dim = 20, dim = 10 }
 policies = \\[{ kind = "thompson", v = 2.0 }, { kind = "greedy" }]
 
 Policies: thompson (v), greedy, linucb (alpha), epsilon-greedy (epsilon), uniform, oful (r, c_eta,
-delta), greedy-first (lambda_0, v, patience); each takes sharing=shared and prior_precision.
+delta), greedy-first (lambda_0, v, patience), weighted-thompson (epsilon, decay, v); each takes
+sharing=shared and prior_precision.
 """
 
 

@@ -54,6 +54,7 @@ from keyhole.core.policies import (
     Sharing,
     ThompsonSampling,
     Uniform,
+    WeightedThompsonSampling,
 )
 from keyhole.core.posterior import Posterior
 from keyhole.core.seeds import (
@@ -115,6 +116,7 @@ __all__ = [
     "Uniform",
     "Units",
     "Waiting",
+    "WeightedThompsonSampling",
     "arm_name",
     "checked_choice",
     "child_seed",

@@ -2,6 +2,7 @@
 
 Precision B = prior I + sum y y', moment b = sum r y, count n and sum r^2 are the state. They are
 additive: a batch equals single updates, the order does not matter and posteriors can be merged.
+A reward of weight w counts w times in all of them but n.
 Covariance P = B^-1 and mean = P b are caches, changed by rank-one updates and recomputed from the
 sums on a schedule.
 """
@@ -60,6 +61,7 @@ class Posterior:
             matrices=kernels.aligned_zeros((k, d + 1, d)),
             moment=np.empty((k, d)),
             n=np.empty(k),
+            weight=np.empty(k),
             squares=np.empty(k),
             mean=np.empty((k, d)),
             residual=np.empty(k),
@@ -115,6 +117,11 @@ class Posterior:
         return counts
 
     @property
+    def weight(self) -> Floats:
+        """The sum of the weights of each parameter's rewards: their count, unless weighted."""
+        return _locked(self._core.state.weight)
+
+    @property
     def squares(self) -> Floats:
         """The sum of the squared rewards of each parameter."""
         return _locked(self._core.state.squares)
@@ -149,6 +156,21 @@ class Posterior:
             raise InvalidValue(f"rule must be a Rule, got {shown(rule)}")
         found: tuple[Floats, Floats] = kernels.Explorer(self._core, rule.plain()).explorations()
         return found
+
+    def uniform_rate(self, rule: kernels.Rule, n: float | None = None) -> float:
+        """Return the probability with which a rule picks an arm uniformly.
+
+        Parameters
+        ----------
+        rule : Rule
+            The rule.
+        n : float, optional
+            The number of rewards learned by then. By default those learned so far.
+        """
+        if rule.decay == 0.0:
+            return rule.epsilon
+        total = float(self._core.state.n.sum()) if n is None else n
+        return float(kernels.Explorer(self._core, rule).rate_after(total))
 
     def scores(self, rule: kernels.Rule, parameter_of: Ints, y: Floats) -> tuple[Floats, Floats]:
         """Return location and scale of the score of each arm under a rule, (n, n_arms) each.
@@ -218,7 +240,7 @@ class Posterior:
             # and the sum of squares is less by what the prior costs and by what it moves.
             estimate[i] = steps @ self.state.mean[i] + prior * along @ (gain * mean)
             lost = self.state.penalty[i] + prior**2 * (gain * mean**2).sum()
-            freedom = self.state.n[i] - seen.sum()
+            freedom = self.state.weight[i] - seen.sum()
             noise = max(self.state.residual[i] - lost, 0.0) / max(freedom, 1.0)
             error[i] = np.sqrt(noise * (along**2 @ gain))
             unseen = (along[:, ~seen] ** 2).sum(axis=1) > UNSEEN * (along**2).sum(axis=1)
@@ -269,7 +291,9 @@ class Posterior:
             )
         self.learn_rows(parameter_of, y, rewards)
 
-    def learn_rows(self, parameter_of: Ints, y: Floats, rewards: Floats) -> None:
+    def learn_rows(
+        self, parameter_of: Ints, y: Floats, rewards: Floats, weights: Floats | None = None
+    ) -> None:
         """Learn many rewards as `learn_many` does, from arrays that are already checked.
 
         Parameters
@@ -280,9 +304,11 @@ class Posterior:
             The observation of each reward.
         rewards : ndarray of shape (n,)
             The rewards.
+        weights : ndarray of shape (n,), optional
+            The weight of each reward, above 0. By default 1.
         """
         often = np.bincount(parameter_of, minlength=self.n_parameters) >= max(self.dim, 2)
-        self._core.learn(parameter_of, y, rewards, often)
+        self._core.learn(parameter_of, y, rewards, often, weights)
 
     def rows(self, parameter_of: Ints) -> State:
         """Return a copy of the arrays of some parameters, which `put_back` restores."""
@@ -321,7 +347,7 @@ class Posterior:
             self._core.recompute_caches(int(i))
 
     def forget(self, parameter: int, y: Floats, reward: float) -> None:
-        """Take out a reward that was learned: the sums are those without it, to rounding.
+        """Take out a reward that was learned with weight 1: the sums are those without it.
 
         Parameters
         ----------
@@ -355,8 +381,9 @@ class Posterior:
         state.n[i] -= 1.0
         if state.n[i] == 0.0:  # exactly, whatever was rounded
             state.precision[i] = self.prior_precision * np.eye(self.dim)
-            state.moment[i], state.squares[i] = 0.0, 0.0
+            state.moment[i], state.squares[i], state.weight[i] = 0.0, 0.0, 0.0
         else:
+            state.weight[i] -= 1.0
             state.precision[i] -= np.triu(np.outer(row, row))
             state.moment[i] -= value * row
             state.squares[i] = max(state.squares[i] - value * value, 0.0)
@@ -416,7 +443,7 @@ class Posterior:
                 "the merged sums are not valid: give the base that both posteriors started from"
             )
         self.state.precision[:] += np.triu(gained)
-        for name in ("moment", "n", "squares"):
+        for name in ("moment", "n", "weight", "squares"):
             mine, theirs, known = (getattr(x.state, name) for x in (self, other, start))
             mine += theirs - known
         self._recompute()
@@ -446,7 +473,7 @@ class Posterior:
             return
         observed = self.precision[:, 0].copy()
         observed[:, 0] -= self.prior_precision
-        self.state.squares[:] += by * (2.0 * self.state.moment[:, 0] + by * self.state.n)
+        self.state.squares[:] += by * (2.0 * self.state.moment[:, 0] + by * self.state.weight)
         self.state.moment[:] += by * observed
         self._recompute()
 
@@ -488,7 +515,7 @@ class Posterior:
         fewer.state.precision[:] = np.triu(kept - cross @ solved[:, :, :-1])
         fewer.state.moment[:] = moment[:, columns] - (cross @ solved[:, :, -1:])[:, :, 0]
         explained = np.einsum("kg,kg->k", moment[:, gone], solved[:, :, -1])
-        fewer.state.n[:] = self.state.n
+        fewer.state.n[:], fewer.state.weight[:] = self.state.n, self.state.weight
         fewer.state.squares[:] = np.maximum(self.state.squares - explained, 0.0)
         residual = self.state.residual.copy()
         fewer._recompute()
@@ -517,7 +544,7 @@ class Posterior:
             triangle = tri(np.ones((dim, dim), dtype=bool))
             np.copyto(getattr(known, name), full, where=triangle)
         known.moment[:, places], known.mean[:, places] = mine.moment, mine.mean
-        for name in ("n", "squares", "residual", "penalty", "staleness"):
+        for name in ("n", "weight", "squares", "residual", "penalty", "staleness"):
             getattr(known, name)[:] = getattr(mine, name)
         added = (dim - self.dim) / self.prior_precision
         known.trace[:] = mine.trace + added

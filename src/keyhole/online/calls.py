@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from keyhole.core import Arm, Arms, Ints, Learner, LearnerState, Observer, choice_streams, kernels
-from keyhole.errors import KeyholeWarning
+from keyhole.errors import InvalidValue, KeyholeWarning
 from keyhole.online import labels, sharing
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
@@ -62,6 +62,11 @@ class WholeCalls(sharing.Shared):
         """
         self._learner, self._rule = learner, learner.policy.plain_rule()
         self._learned, self._random = learned, random
+        if self._rule.weighted and not probabilities:
+            raise InvalidValue(
+                f"{learner.policy!r} weighs rewards by the probabilities of choices: "
+                "probabilities must be True, got False"
+            )
         self._probabilities, self._columns = probabilities, columns
         self._lineage = Lineage() if lineage is None else lineage
         self._once = Once() if once is None else once

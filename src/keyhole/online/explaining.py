@@ -95,7 +95,8 @@ def explained(
     location, scale = learned.posterior.scores(
         rule, arms.parameter_of, seen[None] if len(seen) > 1 else seen
     )
-    chances = choice_probabilities(location, scale, epsilon=rule.epsilon)[0]
+    rate = learned.posterior.uniform_rate(rule)
+    chances = choice_probabilities(location, scale, epsilon=rate)[0]
     chosen = arms.names.index(decision.arm)
     others = [k for k in np.argsort(-chances, kind="stable").tolist() if k != chosen]
     added = np.broadcast_to(design, (len(names), design.shape[1]))

@@ -381,10 +381,10 @@ class LoggedBandit(Bandit):
         InvalidValue
             If the learner has units, a constant or predictions, in which observations live on.
         """
-        if not self._learned.is_plain:
+        if not self._learned.is_plain or self._rule.weighted:
             raise InvalidValue(
-                "forget needs a learner without intercept, standardize and missing: what these "
-                f"follow from is not kept by event, got {shown(self._learner)}"
+                "forget needs a learner without intercept, standardize, missing and weights: what "
+                f"these follow from is not kept by event, got {shown(self._learner)}"
             )
         with self._writing() as log:
             if log.status(event) == "forgotten":

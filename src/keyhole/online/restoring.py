@@ -227,12 +227,23 @@ def posterior_state(arrays: Arrays, n_parameters: int, dim: int, prior: float) -
     shapes = dict.fromkeys(State._fields, (k,))
     shapes |= {"matrices": (k, d + 1, d), "moment": (k, d), "mean": (k, d)}  # type: ignore[dict-item]
     state = State(**{name: like(arrays, name, shape) for name, shape in shapes.items()})
-    never_negative = ("n", "squares", "residual", "penalty", "trace", "bound", "staleness")
+    never_negative = (
+        "n",
+        "weight",
+        "squares",
+        "residual",
+        "penalty",
+        "trace",
+        "bound",
+        "staleness",
+    )
     for name in never_negative:
         if (getattr(state, name) < 0).any():
             raise FileError(
                 f"the saved {name} must not be negative, got {getattr(state, name).min()}"
             )
+    if (state.weight > state.n * (1.0 + ROUNDING)).any():
+        raise FileError("the saved weight must be at most n: no reward counts more than once")
     if (state.n % 1 != 0).any() or (state.prior != prior).any():
         raise FileError("the saved counts must be whole numbers, and the prior the policy's")
     _check_caches(state)

@@ -79,7 +79,9 @@ class Rounds(WholeCalls):
             own,
             None
             if score_params is None
-            else Chance(score_params, column, rule.epsilon, arms.parameter_of.size),
+            else Chance(
+                score_params, column, learned.posterior.uniform_rate(rule), arms.parameter_of.size
+            ),
             f"{self._lineage.run}-{self._lineage.decisions}",
             len(rows) == 1,
             *(() if plain else _missing_in(rows[row], own)),
@@ -197,6 +199,7 @@ class Rounds(WholeCalls):
         each = design if design.ndim == 3 else design[:, None]
         parts = self._described(each, arms, rule) if self._describes else None
         places, scores, location, scale = self._choose_rounds(design, rule, parameter_of)
+        rate = self._learned.posterior.uniform_rate(rule)
         chosen, lineage = (np.arange(n), places), self._lineage
         if parts is not None:
             seen = design[chosen] if design.ndim == 3 else design
@@ -209,7 +212,7 @@ class Rounds(WholeCalls):
             scores + observer.offset,
             own,
             missing if missing.any() else None,
-            (location, scale, rule.epsilon, places) if self._probabilities else None,
+            (location, scale, rate, places) if self._probabilities else None,
             f"{lineage.run}-{lineage.decisions}",
             for_all,
             self._learned.grown,
@@ -248,7 +251,7 @@ class Rounds(WholeCalls):
         location, scale = learned.posterior.scores(
             rule, arms.parameter_of, design[None] if len(design) > 1 else design
         )
-        return arms.names, location, scale, rule.epsilon
+        return arms.names, location, scale, learned.posterior.uniform_rate(rule)
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -292,6 +295,7 @@ class Rounds(WholeCalls):
         y, raw = self._rows_of(decision)  # which may bring in new levels
         learned = self._learned
         observer, additions = learned.observer, self._lineage.additions + 1
+        weights = self._weights([decision])
         if learned.is_plain:
             n = learned.posterior.core.state.n
             # Ctrl-C may come between any two lines: the next call then does what is left.
@@ -304,7 +308,9 @@ class Rounds(WholeCalls):
                     additions,
                 )
             )
-            learned.posterior.learn_rows(np.array([parameter]), y[None], np.array([reward]))
+            learned.posterior.learn_rows(
+                np.array([parameter]), y[None], np.array([reward]), weights
+            )
         else:
             if observer.watches and not self._lineage.has_seen(decision.id):
                 # Made elsewhere: it is seen and learned, or neither, so that a retry counts once.
@@ -344,7 +350,7 @@ class Rounds(WholeCalls):
         rewards : ndarray of shape (n,)
             Their rewards.
         """
-        learned = self._learned
+        learned, weights = self._learned, self._weights(decisions)
         arms = (
             decisions.arms if isinstance(decisions, Decisions) else [each.arm for each in decisions]
         )
@@ -355,13 +361,27 @@ class Rounds(WholeCalls):
                 unseen = self._unseen(decisions, raw)
                 learned.see(unseen)
                 self._lineage.additions += len(unseen)
-            learned.add(arms, y, raw, rewards, self._lineage.key())
+            learned.add(arms, y, raw, rewards, self._lineage.key(), weights)
         except BaseException:
             self._finish()
             raise
         additions = self._lineage.additions + len(decisions)
         self._plan(partial(self._note_all_learned, decisions, additions))
         self._finish()
+
+    def _weights(self, decisions: Decisions | list[Decision]) -> Floats | None:
+        """Return the weights of the rewards of some decisions; None if the policy has none."""
+        if not self._rule.weighted:
+            return None
+        batch = decisions.probabilities if isinstance(decisions, Decisions) else None
+        found = [each.probability for each in decisions] if batch is None else batch.tolist()
+        for probability in found:
+            if probability is None or not probability > 0.0:
+                raise InvalidValue(
+                    "a policy that weighs rewards needs the probability of each decision, above 0, "
+                    f"got {probability}: learn decisions of a bandit with probabilities=True"
+                )
+        return self._learned.weights(self._rule, np.array(found, dtype=np.float64))
 
     def _unseen(self, decisions: Decisions | list[Decision], raw: Floats) -> Floats:
         """Return the observations of the decisions that this bandit has not seen yet."""

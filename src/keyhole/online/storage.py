@@ -24,7 +24,7 @@ The array `header` is a text, a JSON object of these fields:
 
 The other arrays are float64 unless noted, with d columns in a design row:
 
-    prior, n, squares, residual, penalty, trace, bound, staleness  (k,)
+    prior, n, weight, squares, residual, penalty, trace, bound, staleness  (k,)
     moment, mean         (k, d)
     matrices             (k, d + 1, d)  two symmetric matrices: `keyhole.core.kernels.State`
 

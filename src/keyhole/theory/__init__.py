@@ -16,7 +16,9 @@ from keyhole.theory.derivations import Derivation, Row, derivation
 from keyhole.theory.instances import Instance, instance, unmet
 from keyhole.theory.promises import Promise, Promises
 from keyhole.theory.quantities import Quantity
+from keyhole.theory.selection import SelectedRegression, selected_regression
 from keyhole.theory.statements import GAPS, STATEMENTS, Statement, Status, status_of
+from keyhole.theory.weighting import WeightedCost, weighted_cost
 
 __all__ = [
     "GAPS",
@@ -33,10 +35,12 @@ __all__ = [
     "Promises",
     "Quantity",
     "Row",
+    "SelectedRegression",
     "SensorRow",
     "Statement",
     "Status",
     "Step",
+    "WeightedCost",
     "asymptote",
     "bounds",
     "certificate",
@@ -45,7 +49,9 @@ __all__ = [
     "exploration",
     "instance",
     "runs_needed",
+    "selected_regression",
     "sensor_rows",
     "status_of",
     "unmet",
+    "weighted_cost",
 ]

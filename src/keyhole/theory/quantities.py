@@ -11,11 +11,24 @@ from keyhole.core import Streams
 from keyhole.theory.ranges import Floats
 
 
-class Arrays(Protocol):
-    """The properties of a world that the theory needs: those of `LinearWorld`."""
+class Source(Protocol):
+    """The properties of any `World` that expectations over its rounds need."""
 
     @property
     def eta(self) -> Floats: ...  # noqa: D102
+    @property
+    def noise_scale(self) -> float: ...  # noqa: D102
+
+    def start(self, source: Streams) -> Any:  # noqa: D102
+        ...
+
+    def rounds(self, state: Any, n: int) -> Any:  # noqa: D102
+        ...
+
+
+class Arrays(Source, Protocol):
+    """The properties of a world that the theory needs: those of `LinearWorld`."""
+
     @property
     def sensing_covariance(self) -> Floats: ...  # noqa: D102
     @property
@@ -34,12 +47,6 @@ class Arrays(Protocol):
     def r1(self) -> float: ...  # noqa: D102
     @property
     def r2(self) -> float: ...  # noqa: D102
-
-    def start(self, source: Streams) -> Any:  # noqa: D102
-        ...
-
-    def rounds(self, state: Any, n: int) -> Any:  # noqa: D102
-        ...
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,13 @@ from keyhole.core.kernels.normals import Bits, fill_normals, fill_uniforms, stre
 from keyhole.core.kernels.observing import FILLS, RowObserver, sample_rows
 from keyhole.core.kernels.online import Choice, Everyday, Online, Tally
 from keyhole.core.kernels.playing import Block, Oracle, Record, add_regret, play, run_block
-from keyhole.core.kernels.probability import chance_of, chance_rows, winning_rows
+from keyhole.core.kernels.probability import (
+    chance_of,
+    chance_rows,
+    mixed,
+    propensity_weight,
+    winning_rows,
+)
 from keyhole.core.kernels.recent import REMEMBERED, RecentIds
 from keyhole.core.kernels.types import Floats, Ints, Rule, State, aligned_zeros, is_aligned
 
@@ -60,8 +66,10 @@ __all__ = [
     "fill_rows",
     "fill_uniforms",
     "is_aligned",
+    "mixed",
     "multiply_rows",
     "play",
+    "propensity_weight",
     "run_block",
     "sample_rows",
     "stream_state",

@@ -26,6 +26,7 @@ cdef class Chooser:
     cdef Py_ssize_t n_columns, column, alike
 
     cdef Py_ssize_t choose(self, double* y, Py_ssize_t stride, double* z, double coin, double tie) except -1 nogil
+    cdef double chance(self) noexcept nogil
     cdef bint passes(self, Py_ssize_t k, Py_ssize_t stride) noexcept nogil
     cdef Py_ssize_t look_at(self, Py_ssize_t k, double* y, Py_ssize_t stride, double z) noexcept nogil
     cdef void predict(self, double* y, Py_ssize_t stride) noexcept nogil

@@ -18,10 +18,12 @@ if cython.compiled:
     from cython.cimports.keyhole.core.kernels.core import Core
     from cython.cimports.keyhole.core.kernels.exploring import Explorer
     from cython.cimports.keyhole.core.kernels.pointers import after, start_of
+    from cython.cimports.keyhole.core.kernels.probability import chance_of, mixed
 else:
     from keyhole.core.kernels.core import Core
     from keyhole.core.kernels.exploring import Explorer
     from keyhole.core.kernels.pointers import after, start_of
+    from keyhole.core.kernels.probability import chance_of, mixed
 
 # Far above the rounding of any quadratic form, and too small to affect pruning.
 SLACK = cython.declare(cython.double, 1.0 + 1e-6)
@@ -72,6 +74,7 @@ class Chooser:
             raise ValueError("a Chooser needs at least one arm")
         if rule.joint:
             raise ValueError("a Chooser draws for each arm: a joint sample needs choose_jointly")
+        keeps = keeps or rule.weighted  # weights follow from probabilities
         self.core, self.explorer = core, Explorer(core, rule)
         self.parameter_of, self.n_arms, self.keeps = parameter_of, parameter_of.size, keeps
         self.location, self.scale, self.score = np.empty((3, parameter_of.size))
@@ -174,8 +177,8 @@ class Chooser:
         # The arm with the largest upper bound goes first: its score rules out most of the others.
         leader: cython.Py_ssize_t = self.upper_bounds(y, stride, z)
         picked: cython.Py_ssize_t = -1
-        if coin < self.explorer.epsilon:
-            picked = pick(coin / self.explorer.epsilon, self.n_arms)
+        if coin < self.explorer.rate:
+            picked = pick(coin / self.explorer.rate, self.n_arms)
         winner: cython.Py_ssize_t = leader
         tied: cython.bint = False
         self.slot, self.best, self.alike_width = -1, -INFINITY, -1.0
@@ -210,6 +213,17 @@ class Chooser:
         if self.keeps:
             self.keep_score_params(chosen, stride)
         return chosen
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def chance(self) -> cython.double:
+        """Return the probability of the last choice; scores must be kept."""
+        n: cython.Py_ssize_t = self.n_columns
+        best: cython.double = chance_of(
+            self.columns[0, :n], self.columns[1, :n], self.columns[2, :n], self.column
+        )
+        return mixed(best, self.explorer.rate, self.n_arms)
 
     @cython.cfunc
     @cython.inline

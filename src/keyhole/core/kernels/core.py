@@ -75,13 +75,15 @@ class Core:
         self.state = state
         self.size, self.dim = k, d
         self.prior, self.matrices, self.moment = state.prior, state.matrices, state.moment
-        self.n, self.squares, self.mean = state.n, state.squares, state.mean
+        self.n, self.weight = state.n, state.weight
+        self.squares, self.mean = state.squares, state.mean
         self.residual, self.penalty = state.residual, state.penalty
         self.trace, self.bound, self.staleness = state.trace, state.bound, state.staleness
         # Grows with every change: a stored product P y is valid only for the stamp it was made at.
         self.stamp = 0
         self.products = aligned_zeros((2, self.dim))
         self.root = np.empty((self.dim, self.dim))
+        self.scaled = np.empty(self.dim)
         self.defers = self.dim >= LARGE
         self.pending = np.zeros(self.size)
         shape = (self.size if self.defers else 0, TOGETHER, self.dim)
@@ -105,11 +107,19 @@ class Core:
                     self.matrices[i, j + 1, j] = 1.0 / prior
                     self.moment[i, j] = 0.0
                     self.mean[i, j] = 0.0
-                self.n[i] = self.squares[i] = self.residual[i] = self.penalty[i] = 0.0
+                self.n[i] = self.weight[i] = self.squares[i] = 0.0
+                self.residual[i] = self.penalty[i] = 0.0
                 self.trace[i], self.bound[i] = dim / prior, 1.0 / prior
                 self.staleness[i] = 0.0
 
-    def learn(self, parameter_of: Ints, y: Floats, rewards: Floats, often: Bools) -> None:
+    def learn(
+        self,
+        parameter_of: Ints,
+        y: Floats,
+        rewards: Floats,
+        often: Bools,
+        weights: Floats | None = None,
+    ) -> None:
         """Learn n rewards, each of one parameter.
 
         Parameters
@@ -123,20 +133,25 @@ class Core:
         often : ndarray of bool of shape (k,)
             Parameters whose sums are added up before their caches are recomputed once. For
             max(d, 2) or more rewards this is cheaper than an update for each.
+        weights : ndarray of shape (n,), optional
+            Weight of each reward, above 0. By default 1.
         """
+        weights = np.ones(rewards.shape) if weights is None else weights
         parameters: cython.longlong[::1] = parameter_of
         rows: cython.double[::1] = y.reshape(-1)
         given: cython.double[::1] = rewards
+        counted: cython.double[::1] = weights
         summed: cython.uchar[::1] = often.view(np.uint8)
         if (
             y.shape != (parameter_of.size, self.dim)
             or rewards.shape != parameter_of.shape
+            or weights.shape != parameter_of.shape
             or often.shape != (self.size,)
         ):
             raise ValueError(
                 f"shapes of parameter_of {parameter_of.shape}, y {y.shape}, rewards "
-                f"{rewards.shape} and often {often.shape} must be (n,), (n, {self.dim}), (n,) "
-                f"and ({self.size},)"
+                f"{rewards.shape}, weights {weights.shape} and often {often.shape} must be (n,), "
+                f"(n, {self.dim}), (n,), (n,) and ({self.size},)"
             )
         self.check(parameter_of)
         start: cython.p_double = start_of(rows)
@@ -144,9 +159,9 @@ class Core:
             for t in range(parameters.shape[0]):
                 i: cython.Py_ssize_t = parameters[t]
                 if summed[i]:
-                    self.add(i, after(start, t * self.dim), given[t])
+                    self.add(i, after(start, t * self.dim), given[t], counted[t])
                 else:
-                    self.update(i, after(start, t * self.dim), given[t], 0, False)
+                    self.update_weighted(i, after(start, t * self.dim), given[t], counted[t])
             for i in range(self.size):
                 if summed[i]:
                     self.recompute_all(i)
@@ -392,6 +407,54 @@ class Core:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
+    def update_weighted(
+        self,
+        i: cython.Py_ssize_t,
+        y: cython.p_double,
+        reward: cython.double,
+        weight: cython.double,
+    ) -> cython.void:
+        """Learn one reward of parameter i that counts `weight` times.
+
+        Parameters
+        ----------
+        i : int
+            Index of the parameter.
+        y : pointer to double
+            Observation.
+        reward : float
+            Reward.
+        weight : float
+            Its weight.
+        """
+        if weight == 1.0:
+            self.update(i, y, reward, 0, False)
+            return
+        root: cython.double = sqrt(weight)
+        self.update(i, self.scale_row(y, root), root * reward, 0, False)
+        self.weight[i] += weight - 1.0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def scale_row(self, y: cython.p_double, root: cython.double) -> cython.p_double:
+        """Return root y, in a workspace that the next call writes over.
+
+        Parameters
+        ----------
+        y : pointer to double
+            Observation.
+        root : float
+            Factor.
+        """
+        for j in range(self.dim):
+            self.scaled[j] = root * y[j]
+        return start_of(self.scaled)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
     def step(
         self,
         i: cython.Py_ssize_t,
@@ -433,6 +496,7 @@ class Core:
         for j in range(dim):
             self.moment[i, j] += reward * y[j]
         self.n[i] += 1.0
+        self.weight[i] += 1.0
         self.squares[i] += reward * reward
         if not q > 0.0:
             q = 0.0
@@ -495,6 +559,7 @@ class Core:
         i: cython.Py_ssize_t,
         y: cython.p_double,
         reward: cython.double,
+        weight: cython.double,
     ) -> cython.void:
         """Add a reward to the sums of parameter i; the caller must call `recompute_all` later.
 
@@ -506,14 +571,20 @@ class Core:
             Observation.
         reward : float
             Reward.
+        weight : float
+            Its weight.
         """
+        root: cython.double = 1.0 if weight == 1.0 else sqrt(weight)
+        row: cython.p_double = self.scale_row(y, root)
+        given: cython.double = root * reward
         for r in range(self.dim):
-            factor: cython.double = y[r]
-            self.moment[i, r] += reward * factor
+            factor: cython.double = row[r]
+            self.moment[i, r] += given * factor
             for j in range(r, self.dim):
-                self.matrices[i, r, j] += factor * y[j]
+                self.matrices[i, r, j] += factor * row[j]
         self.n[i] += 1.0
-        self.squares[i] += reward * reward
+        self.weight[i] += weight
+        self.squares[i] += given * given
 
     # -- pending updates --------------------------------------------------------------------------
 

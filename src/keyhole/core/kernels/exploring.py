@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import log, sqrt
+from cython.cimports.libc.math import log, pow, sqrt  # noqa: A004 - of doubles
 
 from keyhole.core.kernels.types import Floats, Rule
 
@@ -39,6 +39,7 @@ class Explorer:
         self.optimism, self.dispersion, self.epsilon = rule.optimism, rule.dispersion, rule.epsilon
         self.learned, self.radius, self.level = rule.learned, rule.radius, rule.level
         self.diversity, self.patience = rule.diversity, rule.patience
+        self.decay, self.weighted, self.rate = rule.decay, rule.weighted, rule.epsilon
         self.greedy, self.pooled, self.uncertain = False, 0.0, True
 
     def explorations(self) -> tuple[Floats, Floats]:
@@ -55,12 +56,34 @@ class Explorer:
     def look(self) -> cython.int:
         """Update the quantities that the rule needs from the data, before a choice."""
         self.pooled = self.pooled_variance() if self.learned else 0.0
+        self.rate = self.epsilon
+        if self.decay > 0.0:
+            self.rate = self.rate_after(self.n_rewards())
         self.greedy = self.diversity > 0.0 and self.is_diverse() == 1
         is_optimistic: cython.bint = self.optimism > 0.0 or self.radius > 0.0
         self.uncertain = not self.greedy and (
             self.learned or self.dispersion > 0.0 or is_optimistic
         )
         return 0
+
+    # -- uniform choices --------------------------------------------------------------------------
+
+    @cython.ccall
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def rate_after(self, n: cython.double) -> cython.double:
+        """Return the probability of a uniform choice after n rewards."""
+        return self.epsilon if self.decay == 0.0 else self.epsilon * pow(1.0 + n, -self.decay)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def n_rewards(self) -> cython.double:
+        """Return the number of rewards of all parameters."""
+        total: cython.double = 0.0
+        for i in range(self.core.size):
+            total += self.core.n[i]
+        return total
 
     # -- noise scale ------------------------------------------------------------------------------
 
@@ -81,10 +104,13 @@ class Explorer:
         n - d + prior^2 trace(P^2) as its expectation, up to the bias of the prior on the signal,
         which vanishes like 1/n. trace(P^2) is replaced by its lower bound trace(P)^2 / d, with
         equality if P has equal eigenvalues, because trace(P) is already known.
+
+        With weights n is their sum. For weights of at most 1 the degrees of freedom are then at
+        most a little underestimated: d is subtracted where trace(P sum w^2 y y') <= d would be.
         """
         dim: cython.Py_ssize_t = self.core.dim
         trace: cython.double = self.core.prior[i] * self.core.trace[i]
-        return max(self.core.n[i] - dim + trace * trace / dim, 0.0)
+        return max(self.core.weight[i] - dim + trace * trace / dim, 0.0)
 
     @cython.cfunc
     @cython.nogil
@@ -103,7 +129,7 @@ class Explorer:
         left: cython.double = 0.0
         free: cython.double = 0.0
         for i in range(self.core.size):
-            n += self.core.n[i]
+            n += self.core.weight[i]
             squares += self.core.squares[i]
             left += self.misfit(i)
             free += self.freedom(i)
@@ -164,11 +190,9 @@ class Explorer:
         Otherwise the eigenvalue itself is computed and becomes the stored bound, so that it is not
         needed again for a while.
         """
-        total: cython.double = 0.0
+        total: cython.double = self.n_rewards()
         limit: cython.double
         largest: cython.double
-        for i in range(self.core.size):
-            total += self.core.n[i]
         if total < (
             self.patience if self.patience >= 0.0 else 4.0 * self.core.size * self.core.dim
         ):

@@ -19,14 +19,14 @@ if cython.compiled:
     from cython.cimports.keyhole.core.kernels.normals import draw_normals, next_uniform
     from cython.cimports.keyhole.core.kernels.observing import RowObserver, sample
     from cython.cimports.keyhole.core.kernels.pointers import row_of, start_of
-    from cython.cimports.keyhole.core.kernels.probability import chance_of
+    from cython.cimports.keyhole.core.kernels.probability import chance_of, mixed
     from cython.cimports.keyhole.core.kernels.recent import RecentIds
 else:
     from keyhole.core.kernels.choosing import Chooser
     from keyhole.core.kernels.normals import draw_normals, next_uniform
     from keyhole.core.kernels.observing import RowObserver, sample
     from keyhole.core.kernels.pointers import row_of, start_of
-    from keyhole.core.kernels.probability import chance_of
+    from keyhole.core.kernels.probability import chance_of, mixed
     from keyhole.core.kernels.recent import RecentIds
 
 FLOAT64 = np.dtype(np.float64)
@@ -90,8 +90,8 @@ class Choice:
         best: cython.double = chance_of(
             score_params[0], score_params[1], score_params[2], self._column
         )
-        chance: float = (1.0 - self._epsilon) * min(max(best, 0.0), 1.0)
-        return chance + self._epsilon / self._n_arms
+        chance: float = mixed(best, self._epsilon, self._n_arms)
+        return chance
 
 
 @cython.cclass
@@ -295,7 +295,7 @@ class Online:
                 score_params = score_params[:, : chooser.n_columns]
             choice._score_params = score_params.copy()
             choice._column, choice._n_arms = chooser.column, chooser.n_arms
-            choice._epsilon = chooser.explorer.epsilon
+            choice._epsilon = chooser.explorer.rate
         if chooser.describes:
             choice._description = chooser.description.copy()
         self.tally.decisions += 1
@@ -339,6 +339,7 @@ class Online:
             or self.recent.has(key)
             or choice._grown is not self.grown
             or choice._recipe is not self.recipe
+            or self.chooser.explorer.weighted
             or (self.everyday is not None and not self.is_everyday(choice))
         ):
             return False

@@ -13,9 +13,11 @@ from keyhole.core.kernels.types import Floats, Ints
 if cython.compiled:
     from cython.cimports.keyhole.core.kernels.choosing import Chooser
     from cython.cimports.keyhole.core.kernels.pointers import after, start_of
+    from cython.cimports.keyhole.core.kernels.probability import propensity_weight
 else:
     from keyhole.core.kernels.choosing import Chooser
     from keyhole.core.kernels.pointers import after, start_of
+    from keyhole.core.kernels.probability import propensity_weight
 
 
 class Block(NamedTuple):
@@ -179,6 +181,14 @@ class Table:
                 self.uniforms[t, 1],
             )
             self.places[t] = k
+            if chooser.explorer.weighted:
+                chooser.core.update_weighted(
+                    chooser.parameter_of[k],
+                    after(now, k * self.stride),
+                    self.rewards[t, k],
+                    propensity_weight(chooser.explorer.rate, chooser.n_arms, chooser.chance()),
+                )
+                continue
             chooser.core.update(
                 chooser.parameter_of[k],
                 after(now, k * self.stride),

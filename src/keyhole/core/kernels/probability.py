@@ -643,6 +643,47 @@ def chance_of(
     return by_panels(location, scale, count, place, top)
 
 
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def mixed(best: cython.double, epsilon: cython.double, n_arms: cython.Py_ssize_t) -> cython.double:
+    """Return the probability of an arm if with probability epsilon arms are picked uniformly.
+
+    Parameters
+    ----------
+    best : float
+        Probability that its score is the largest, up to rounding.
+    epsilon : float
+        Probability of a uniform choice.
+    n_arms : int
+        Number of arms.
+    """
+    return (1.0 - epsilon) * min(max(best, 0.0), 1.0) + epsilon / n_arms
+
+
+@cython.ccall
+@cython.nogil
+@cython.exceptval(check=False)
+def propensity_weight(
+    epsilon: cython.double, n_arms: cython.Py_ssize_t, probability: cython.double
+) -> cython.double:
+    """Return the weight of a reward: the smallest propensity of any arm over that of the chosen.
+
+    It is at most 1, also for decisions that were made when epsilon was smaller.
+
+    Parameters
+    ----------
+    epsilon : float
+        Probability of a uniform choice.
+    n_arms : int
+        Number of arms.
+    probability : float
+        Propensity of the chosen arm, above 0.
+    """
+    least: cython.double = epsilon / n_arms
+    return 1.0 if least >= probability else least / probability
+
+
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)

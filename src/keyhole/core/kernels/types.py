@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole import checks
+from keyhole.errors import InvalidValue
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -40,6 +41,8 @@ def is_aligned(array: Floats) -> bool:
 class State(NamedTuple):
     """State of k parameters of dimension d: the prior and the sums, then the caches.
 
+    A reward of weight w counts w times in every sum but n: as sqrt(w) r at sqrt(w) y.
+
     Two symmetric matrices share one array M, (d + 1, d): the rows before the last have B in their
     upper triangle, the rows after the first have P in their lower triangle.
     """
@@ -48,6 +51,7 @@ class State(NamedTuple):
     matrices: Floats  # (k, d + 1, d)  B = prior I + sum y y', and P = B^-1
     moment: Floats  # (k, d)  b = sum r y
     n: Floats  # (k,)  number of rewards, an integer
+    weight: Floats  # (k,)  sum of the weights of rewards: n, unless a rule weighs them
     squares: Floats  # (k,)  sum r^2
     mean: Floats  # (k, d)  P b
     residual: Floats  # (k,)  sum r^2 - b' P b = sum (r - y'mean)^2 + prior |mean|^2
@@ -79,9 +83,16 @@ class Rule(NamedTuple):
     diversity: float = 0.0  # greedy while each parameter's data have this much in all directions
     patience: float = 0.0  # number of first rewards with greedy choices in any case; -1: 4 k d
     joint: bool = False  # one sample of the shared parameter for all arms; not for a `Chooser`
+    decay: float = 0.0  # epsilon is multiplied by (1 + number of rewards)^-decay
+    weighted: bool = False  # a reward has the weight epsilon / n_arms over its propensity
 
     def plain(self) -> "Rule":
         """Return the rule with every number checked and converted to float."""
+        if self.weighted and (self.joint or not self.epsilon > 0.0):
+            raise InvalidValue(
+                "a rule that weighs rewards needs propensities above 0: epsilon above 0 and "
+                f"joint=False, got epsilon={self.epsilon!r} and joint={self.joint!r}"
+            )
         return Rule(
             optimism=checks.real("a rule's optimism", self.optimism, min_value=0.0),
             dispersion=checks.real("a rule's dispersion", self.dispersion, min_value=0.0),
@@ -92,4 +103,6 @@ class Rule(NamedTuple):
             diversity=checks.real("a rule's diversity", self.diversity, min_value=0.0),
             patience=checks.real("a rule's patience", self.patience, min_value=-1.0),
             joint=bool(self.joint),
+            decay=checks.real("a rule's decay", self.decay, min_value=0.0, max_value=1.0),
+            weighted=bool(self.weighted),
         )

@@ -167,12 +167,23 @@ class Learner:
             raise InvalidValue("dim must be given: the length of an observation")
         else:
             observer = self._observer(dim)
+        if arms.is_hybrid or arms.is_open or not observer.is_plain:
+            self._check_unweighted()
         posterior = Posterior(
             n_parameters=arms.n_parameters,
             dim=observer.n_columns * (1 + len(arms.names) if arms.is_hybrid else 1),
             prior_precision=self.policy.prior_precision,
         )
         return LearnerState(arms, observer, posterior, encoder)
+
+    def _check_unweighted(self) -> None:
+        """Raise if the policy weighs rewards: those that wait or are exchanged have no weight."""
+        if self.policy.resolve(1.0).plain_rule().weighted:
+            raise InvalidValue(
+                f"{self.policy!r} weighs rewards, and takes observations as they are: give "
+                "sharing='per-arm' or 'shared', no intercept, standardize or missing, and no "
+                "features of arms"
+            )
 
     def choose(self, state: LearnerState, observation: Floats, draws: Draws) -> Chosen:
         """Choose an arm by its index, as `AnyLearner.choose`; the observation counts as seen.
@@ -206,13 +217,14 @@ class Learner:
         place, _, location, scale = chooser.choose_rounds(
             design[None], np.array(draws.normals)[None], np.array(draws.uniforms)[None]
         )
-        # Rounding takes a sure choice past 1.
-        best = float(kernels.chance_rows(location, scale, place).clip(0.0, 1.0)[0])
+        best = float(kernels.chance_rows(location, scale, place)[0])
         state.see(rows)
         row = int(place[0]) if len(rows) > 1 else 0
         state.last = rows[row], filled[row]
-        probability = (1.0 - rule.epsilon) * best + rule.epsilon / parameter_of.size
-        return Chosen(int(place[0]), probability)
+        rate = state.posterior.uniform_rate(rule)
+        probability = kernels.mixed(best, rate, parameter_of.size)
+        state.last_chosen = Chosen(int(place[0]), probability)
+        return state.last_chosen
 
     def learn(self, state: LearnerState, arm: int, observation: Floats, reward: float) -> None:
         """Learn the reward of the arm of this index, as `AnyLearner.learn`.
@@ -241,7 +253,17 @@ class Learner:
         seen, filled = state.last
         if not np.array_equal(raw[0], seen, equal_nan=True):
             filled = state.observer.filled(raw)[0]
-        state.add([state.arms.names[arm]], filled[None], raw, np.array([reward]), key="")
+        weights = None
+        rule = self.policy.plain_rule()
+        if rule.weighted:
+            last = state.last_chosen
+            if last.arm != arm or not np.array_equal(raw[0], seen):
+                raise InvalidValue(
+                    f"arm {arm} at {shown(raw[0])} is not the last choice: a weighted policy needs "
+                    "its propensity, so learn each reward before the next choice, or use a Bandit"
+                )
+            weights = state.weights(rule, np.array([last.probability]))
+        state.add([state.arms.names[arm]], filled[None], raw, np.array([reward]), "", weights)
 
     def coefficients(self, state: LearnerState) -> Floats:
         """Return the mean of each arm's coefficients in the features' own units, (n_arms, dim).

@@ -305,7 +305,8 @@ class SensorFit:
         below = np.tril_indices(self.posterior.dim, -1)
         precision[below] = state.precision[i][below]
         state.precision[i] = precision
-        state.moment[i], state.squares[i], state.n[i] = b, r2, n.sum()
+        state.moment[i], state.squares[i] = b, r2
+        state.n[i] = state.weight[i] = n.sum()
         self.posterior.core.recompute_caches(i)
 
     def _em(

@@ -244,7 +244,13 @@ class SensorState(SensorFit):
     @cached_property
     def rule(self) -> Rule:
         """The rule of the policy."""
-        return self.learner.policy.plain_rule()
+        rule = self.learner.policy.plain_rule()
+        if rule.weighted or rule.decay > 0.0:
+            raise InvalidValue(
+                "sensors need a policy without weights and with a constant epsilon, "
+                f"got {self.learner.policy!r}"
+            )
+        return rule
 
     def chooser(self, arms: Arms) -> kernels.Chooser:
         """Return the compiled part that chooses among some arms; that for all is kept."""

@@ -13,6 +13,7 @@ from keyhole.core.kernels import Floats, Ints, Rule
 from keyhole.core.learners.arms import Arm, Arms
 from keyhole.core.learners.blocks import in_every_block, placed
 from keyhole.core.learners.blocks import places as places_of
+from keyhole.core.learners.protocol import Chosen
 from keyhole.core.observers import (
     MIN_SEEN,
     PREDICTED,
@@ -94,6 +95,8 @@ class LearnerState:
         self.posterior = posterior
         # The observation of the last choice by index, as it came and as it was filled in.
         self.last: tuple[Floats, Floats] = (np.empty(0), np.empty(0))
+        # The arm of that choice, and its probability.
+        self.last_chosen = Chosen(-1)
         # Rewards of observations that were left out because an entry was missing.
         self.n_dropped = 0
 
@@ -316,7 +319,30 @@ class LearnerState:
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def add(self, arms: Sequence[Arm], y: Floats, raw: Floats, rewards: Floats, key: str) -> None:
+    def weights(self, rule: Rule, probabilities: Floats) -> Floats:
+        """Return the weights of rewards that are learned one after another from now on.
+
+        Parameters
+        ----------
+        rule : Rule
+            The rule, which weighs rewards.
+        probabilities : ndarray of shape (n,)
+            The propensity of each choice, above 0.
+        """
+        n_arms, learned = len(self.arms.names), float(self.posterior.core.state.n.sum())
+        rates = [self.posterior.uniform_rate(rule, learned + k) for k in range(len(probabilities))]
+        pairs = zip(rates, probabilities.tolist(), strict=True)
+        return np.array([kernels.propensity_weight(rate, n_arms, p) for rate, p in pairs])
+
+    def add(
+        self,
+        arms: Sequence[Arm],
+        y: Floats,
+        raw: Floats,
+        rewards: Floats,
+        key: str,
+        weights: Floats | None = None,
+    ) -> None:
         """Learn many rewards, or have them wait.
 
         Parameters
@@ -331,6 +357,8 @@ class LearnerState:
             The rewards.
         key : str
             What tells these rewards from all others.
+        weights : ndarray of shape (n,), optional
+            The weight of each reward, if observations are learned as they are.
         """
         if self.observer.missing == "drop" and self.observer.dropped(raw).any():
             used = ~self.observer.dropped(raw)
@@ -344,7 +372,7 @@ class LearnerState:
             design = self.observer.design(y)
             given = self.observer.limited(rewards, self.observer.n_rewards)
             rows = self._of_arms(design, arms)
-            self.posterior.learn_rows(parameters, rows, given - self.observer.offset)
+            self.posterior.learn_rows(parameters, rows, given - self.observer.offset, weights)
             self.observer.see_rewards(rewards)
             self.keep_provisional(arms, raw, design, given.tolist())
         else:

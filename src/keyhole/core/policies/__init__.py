@@ -8,6 +8,7 @@ from keyhole.core.policies.oful import OFUL
 from keyhole.core.policies.policy import Policy, Sharing
 from keyhole.core.policies.thompson_sampling import ThompsonSampling
 from keyhole.core.policies.uniform import Uniform
+from keyhole.core.policies.weighted_thompson_sampling import WeightedThompsonSampling
 
 # Every policy by its name in commands and files: the command line, its help, storage, the tests and
 # the reference read this.
@@ -19,6 +20,7 @@ POLICIES: dict[str, type[Policy]] = {
     "uniform": Uniform,
     "oful": OFUL,
     "greedy-first": GreedyFirst,
+    "weighted-thompson": WeightedThompsonSampling,
 }
 
 __all__ = [
@@ -32,4 +34,5 @@ __all__ = [
     "Sharing",
     "ThompsonSampling",
     "Uniform",
+    "WeightedThompsonSampling",
 ]

@@ -1,9 +1,10 @@
-"""The paper's experiments, those of an earlier paper, and seven of our own, as data."""
+"""The paper's experiments, those of an earlier paper, and eight of our own, as data."""
 
 from keyhole.lab.evidence import Outcome, Verdict
 from keyhole.lab.studies.arms import FIG3, SHARED
 from keyhole.lab.studies.dimensions import FIG1, FIG2
 from keyhole.lab.studies.missing import MISSING
+from keyhole.lab.studies.non_normal import NON_NORMAL
 from keyhole.lab.studies.park2021 import PARK2021
 from keyhole.lab.studies.patients import FIG4, FIG5, FIG6
 from keyhole.lab.studies.report import PAGE as REPORT_PAGE
@@ -21,7 +22,8 @@ STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         *(FIG1, FIG2, FIG3, FIG4, FIG5, FIG6),
-        *(VARIANTS, SHARED, SCALING, MISSING, SENSORS, WARFARIN, TRIAL, PARK2021),
+        *(VARIANTS, SHARED, SCALING, MISSING, SENSORS, NON_NORMAL, WARFARIN, TRIAL),
+        PARK2021,
     )
 }
 

@@ -25,7 +25,7 @@ from keyhole.core import (
 )
 from keyhole.core.kernels import NormalModel
 from keyhole.errors import InvalidValue
-from keyhole.lab.worlds import drawing
+from keyhole.lab.worlds import best_observer, drawing
 from keyhole.lab.worlds.correlated import largest_of
 from keyhole.lab.worlds.covariance import covariance, frozen, root, whitening
 from keyhole.lab.worlds.describing import digest
@@ -344,6 +344,19 @@ class LinearWorld(World):
         state = self.start(Streams(0))
         for _ in range(ROUNDS // 1000):
             yield self.rounds(state, 1000).values
+
+    def expected_values(self, y: Floats) -> Floats | None:
+        """Return E[x_i | y_i]'mu_i, what the best observer expects of each arm, (n, n_arms).
+
+        In a normal world it is y'eta. It has a formula if contexts and sensing noise are normal,
+        rademacher or mixture, and is None otherwise.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, n_arms, dim)
+            The observations.
+        """
+        return best_observer.expected_values(self, y)
 
     @cached_property
     def roots(self) -> tuple[Floats, Floats]:
