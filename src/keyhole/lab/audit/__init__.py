@@ -1,7 +1,19 @@
 """Tests of the paper's claims by simulation."""
 
-from keyhole.lab.audit.claims import audit
-from keyhole.lab.audit.findings import Finding
+from keyhole.lab.audit.auditing import FAMILY_ERROR, audit
+from keyhole.lab.audit.findings import Finding, Power
+from keyhole.lab.audit.lemmas import LEMMAS, Lemma
 from keyhole.lab.audit.scope import Scope
+from keyhole.lab.audit.validity import Assumption, assumptions
 
-__all__ = ["Finding", "Scope", "audit"]
+__all__ = [
+    "FAMILY_ERROR",
+    "LEMMAS",
+    "Assumption",
+    "Finding",
+    "Lemma",
+    "Power",
+    "Scope",
+    "assumptions",
+    "audit",
+]

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from keyhole.files import replacing
-from keyhole.lab.audit import Finding, Scope
+from keyhole.lab.audit import FAMILY_ERROR, LEMMAS, Finding, Scope
 from keyhole.lab.evidence import Outcome
 from keyhole.lab.studies.running import manifest
 from keyhole.lab.studies.study import Study
@@ -88,7 +88,14 @@ def write_audit(out: Path, scope: Scope, findings: list[Finding]) -> Path:
     Path
         The path of the page.
     """
-    return _rendered(out / AUDIT_PAGE, "audit.html.j2", scope=scope, findings=findings)
+    return _rendered(
+        out / AUDIT_PAGE,
+        "audit.html.j2",
+        scope=scope,
+        findings=findings,
+        family_error=FAMILY_ERROR,
+        lemmas=LEMMAS,
+    )
 
 
 def _rendered(path: Path, template: str, **given: Any) -> Path:
