@@ -156,7 +156,7 @@ def test_too_few_pulls_are_said() -> None:
     # A weak signal: ten pulls for each dimension are enough for estimates, and not for choices.
     faint = Scope(world=replace(WORLD, reward_scale=20.0), horizon=4000, replications=4)
     assert faint.early == ""
-    assert "too few pulls" in faint.early_choices
+    assert "too few pulls" in faint.early_choices(1.0)
 
 
 def test_worlds_without_regret() -> None:
@@ -266,6 +266,14 @@ def test_claims_are_refused_without_their_assumptions(
     assert {one.level for one in made} == {FAMILY_ERROR / len(kept)}
 
 
+def test_observations_in_more_dimensions_than_contexts_have() -> None:
+    """Without sensing noise y = A x varies in four of its five directions."""
+    flat = linear(dim=5, sensing_covariance=0.0)
+    made = observations.PREDICTION.measure(Scope(world=flat, horizon=200, replications=8))
+    assert made.p == 1.0
+    assert 1.0 < made.slack < np.inf
+
+
 def test_with_a_shared_context_what_rests_on_lem_eig_is_refused() -> None:
     world = replace(WORLD, shared_context=True)
     scope = Scope(world=world, horizon=100, replications=4)
@@ -366,6 +374,47 @@ def test_wrong_choices_against_exact_probabilities(n_arms: int) -> None:
         kept = at.best != j
         error = 4 * np.sqrt(low * (1 - low) / 20_000) + 1e-3
         assert (np.abs(low - below[:, j])[kept] <= error[kept]).all()
+
+
+def test_sums_of_choices_by_hand() -> None:
+    """One replication, round by round: terms split by a quarter of the lead, odds, shortfall."""
+    scope = Scope(world=WORLD, horizon=200, replications=4)
+    arms, c = scope.arms[3], scope.constants
+    at = states(replay(WORLD, arms, seed=1, replication=3), scope)
+    below, above = wrong_choices(at)
+    p = kh.choice_probabilities(at.means, at.scales)
+    terms, odds, short = np.zeros((3, 3, 3)), np.zeros((3, 3)), np.zeros(3)
+    for k, i in enumerate(at.best):
+        short[i] += p[k, i] - (arms[at.rounds[k]] == i)
+        for j in set(range(3)) - {i}:
+            lead = at.values[k, i] - at.values[k, j]
+            if at.means[k, j] <= at.values[k, j] + lead / 4:
+                terms[0, i, j] += below[k, j]
+                terms[1, i, j] += above[k, j]
+            else:
+                terms[2, i, j] += below[k, j] + above[k, j]
+            z = (at.means[k, i] - (at.values[k, i] + at.values[k, j]) / 2) / at.scales[k, i]
+            odds[i, j] += norm.sf(z) / norm.cdf(z) / bounds.missed_odds(c, horizon=200, n=at.n[k])
+    best = np.array([one.value for one in scope.promises.instance.p])
+    assert scope.choices.terms[3] == pytest.approx(terms)
+    assert scope.choices.odds[3] == pytest.approx(odds / (200 * best[:, None] * 6 / 0.1))
+    assert scope.choices.shortfall[3] == pytest.approx(
+        short / np.sqrt(2 * 200 * np.log(30)), abs=1e-3
+    )
+    place = int(np.searchsorted(scope.times, 50))
+    early = scope.choices.growing[3, place]
+    assert early[3] == pytest.approx((below + above)[at.rounds < scope.times[place]].sum())
+
+
+def test_pulls_from_which_choices_show_their_rate() -> None:
+    """n = 8 d (R / s)^2 for a noise of half the lead, where wrong choices fall like n^-0.47."""
+    scope = Scope(world=replace(WORLD, reward_scale=20.0), horizon=4000, replications=4)
+    s = np.sort(WORLD.value_scales)[:2]
+    needed = 8 * 4 * scope.world.noise_scale**2 / (s**2).mean()
+    assert scope.early_choices(0.5).endswith(f"where a rate needs {needed:,.0f}")
+    for ratio, power in ((0.5, -0.47), (1.0, -0.41)):
+        fall = np.log10(np.arctan(ratio / np.sqrt(10)) / np.arctan(ratio))
+        assert fall == pytest.approx(power, abs=0.005)
 
 
 def test_lem_inq_in_every_state() -> None:

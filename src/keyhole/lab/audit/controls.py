@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from keyhole.core import EpsilonGreedy, Greedy, ThompsonSampling
+from keyhole.core import EpsilonGreedy, Greedy, ThompsonSampling, Uniform
 from keyhole.lab.audit.scope import Scope
 from keyhole.lab.worlds import LinearWorld
 
@@ -116,11 +116,13 @@ HEAVY = Control("Student t contexts and sensing noise", _heavy)
 HEAVY_REWARDS = Control("Student t reward noise of scale R", _heavy_rewards)
 SIGNS = Control("contexts and sensing noise of random signs", _signs)
 TRIPLE_NOISE = Control("rewards with three times the noise R", _noisier(3.0))
+LOUDEST = Control("rewards with ten times the noise R", _noisier(10.0))
 LOUD = Control("rewards with four times the noise R", _noisier(4.0))
 BLIND = Control("a direction with 1/25 of the sensing noise's variance, and no signal", _blind)
 REVERSED = Control("eta of the opposite sign", _reversed)
 SHIFTED = Control("eta longer by three standard errors", _shifted)
 EPSILON = Control("epsilon-greedy, half of the choices at random", _random_choices)
+RANDOM = Control("arms chosen at random", lambda s: replace(s, policy=Uniform()))
 TIMID = Control("Thompson sampling with v = R / 100", _with_v(0.01))
 BOLD = Control("Thompson sampling with v = 50 R", _with_v(50.0))
 CROWD = Control("Greedy among 20 arms in 10 dimensions", _crowd)

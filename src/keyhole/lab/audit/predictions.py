@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 TRAINING = 20_000
 # Directions of y that enter the cubic terms: eta's first, then others.
 DIRECTIONS = 5
+# A variance below this share of the largest is 0 up to rounding.
+TINY = 1e-12
 
 
 def predictability(scope: Scope) -> Floats:
@@ -54,10 +56,13 @@ def predictability(scope: Scope) -> Floats:
 
 def _frame(scope: Scope, arm: int) -> Floats:
     """Return directions of y, whitened, the first along eta, (dim, directions)."""
-    root = np.linalg.cholesky(scope.stated.observation_covariance)
-    first = root.T @ scope.stated.eta[arm]
-    axes = np.linalg.qr(np.column_stack([first, np.eye(len(first))]))[0]
-    frame: Floats = np.linalg.solve(root.T, axes[:, :DIRECTIONS])
+    values, vectors = np.linalg.eigh(scope.stated.observation_covariance)
+    # Without sensing noise y may have directions that never vary.
+    seen = values > TINY * values.max()
+    scales, vectors = np.sqrt(values[seen]), vectors[:, seen]
+    along = scales * (vectors.T @ scope.stated.eta[arm])
+    axes = np.linalg.qr(np.column_stack([along, np.eye(len(along))]))[0]
+    frame: Floats = vectors / scales @ axes[:, :DIRECTIONS]
     return frame
 
 

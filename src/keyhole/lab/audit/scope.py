@@ -196,20 +196,26 @@ class Scope:
         """
         return self._early(EARLY)
 
-    @cached_property
-    def early_choices(self) -> str:
-        """The reason why rates of choices cannot show yet; "" if they can.
+    def early_choices(self, noise_over_lead: float) -> str:
+        """Return the reason why rates of choices cannot show yet; "" if they can.
 
         The lead of one arm over another has a standard deviation of sqrt(2) s, and the difference
-        of their scores a noise of sqrt(2 (R^2 + v^2) d / n). Of two arms the wrong one is chosen
-        with probability arctan(noise / lead) / pi. The exponent of that over the next factor of ten
-        in n is -0.47 where noise / lead is 1/2, and -0.41 where it is 1. The former needs
-        n = 8 d R^2 / s^2 pulls.
+        of their scores a noise of sqrt(2 (R^2 + v^2) d / n). Noise over lead is small enough from
+        n = 2 d (R / s / noise_over_lead)^2 pulls on.
+
+        Of two arms the wrong one is chosen with probability arctan(noise / lead) / pi. The exponent
+        of that over the next factor of ten in n is -0.47 where noise / lead is 1/2, and -0.41 where
+        it is 1.
+
+        Parameters
+        ----------
+        noise_over_lead : float
+            The noise over the lead, of the pair of arms that is the hardest to tell apart, from
+            which on a rate shows.
         """
-        two = np.sort(self.stated.value_scales)[:2]  # of the pair that is the hardest to tell apart
-        return self._early(
-            max(EARLY, 8.0 * self.stated.noise_scale**2 / max(float((two**2).mean()), 1e-300))
-        )
+        two = np.sort(self.stated.value_scales)[:2]
+        lead = noise_over_lead**2 * max(float((two**2).mean()), 1e-300)
+        return self._early(max(EARLY, 2.0 * self.stated.noise_scale**2 / lead))
 
     def _early(self, per_dimension: float) -> str:
         """Return the reason why a parameter has too few pulls by T / 10, if one has."""

@@ -99,7 +99,7 @@ ESTIMATION = Claim(
         f"{1 - s.delta:g}"
     ),
     measure=lambda s: probability(s.traced.estimated.max(axis=1), s.delta),
-    control=controls.REVERSED,
+    control=controls.LOUDEST,
     needs=EIGENVALUES,
     begins=from_pulls,
     kind="within the run",
@@ -113,7 +113,7 @@ SAMPLING = Claim(
         f"like n^-1/2, with probability {1 - s.delta:g}"
     ),
     measure=lambda s: probability(s.traced.sampled.max(axis=1), s.delta),
-    control=controls.REVERSED,
+    control=controls.BOLD,
     needs=EIGENVALUES,
     begins=from_pulls,
     kind="within the run",

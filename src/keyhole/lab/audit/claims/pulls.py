@@ -52,7 +52,7 @@ def _term(place: int) -> Callable[[Scope], Measured]:
             scope,
             0.0,
             below._replace(evidence=said),
-            too_early=scope.early_choices,
+            too_early=scope.early_choices(1.0),
             log_power=POWER,
         )
 
@@ -100,7 +100,7 @@ CHOICES = Claim(
         f"probabilities by at most sqrt(2 T log(N / delta)), with probability {1 - s.delta:g}"
     ),
     measure=lambda s: probability(s.choices.shortfall.max(axis=1), s.delta),
-    control=controls.EPSILON,
+    control=controls.RANDOM,
     needs=(),
 )
 ODDS = Claim(

@@ -46,7 +46,7 @@ def _missed(scope: Scope) -> Measured:
         f"{seen:.1%} of the last pulls, where the formula gives {formula:.2g}"
         + (", which above 1 says nothing" if formula >= 1.0 else ""),
     )
-    return rate(missed, scope, -0.5, below, too_early=scope.early_choices)
+    return rate(missed, scope, -0.5, below, too_early=scope.early_choices(0.5))
 
 
 def _lost(scope: Scope) -> Measured:
@@ -60,7 +60,7 @@ def _lost(scope: Scope) -> Measured:
         scope,
         0.0,
         below._replace(evidence=said),
-        too_early=scope.early_choices,
+        too_early=scope.early_choices(1.0),
         log_power=_power(scope),
     )
 
