@@ -123,7 +123,7 @@ def _show(scope: Scope, findings: list[Finding]) -> None:
     for met in scope.validity:
         if not met.met:
             out().print(f"[yellow]not met[/] {escape(str(met))}. Without it {met.without}.")
-    table = Table("claim", "label", "status", "verdict", "in its place", "slack", "control")
+    table = Table("claim", "verdict", "in its place", "slack", "power")
     for found in findings:
         if not found.needs:
             table.add_row(*_row(found))
@@ -139,23 +139,22 @@ def _show(scope: Scope, findings: list[Finding]) -> None:
         names = ", ".join(f"{one.name} ({one.label})" for one in refused)
         out().print(f"[yellow]refused[/] since an assumption is not met: {names}")
     out().print(
-        "\nSlack is limit / seen. What each claim says, what was seen, each control and all "
-        "fifteen lemmas are on the page:"
+        "\nSlack is limit / seen, and power whether the control is contradicted. What each claim "
+        "says, what was seen, each control and all fifteen lemmas are on the page:"
     )
 
 
 def _row(one: Finding) -> tuple[str, ...]:
     """Return the cells of a finding."""
     outcome = f"[{COLOURS.get(one.outcome, 'yellow')}]{one.outcome}[/]"
-    control = ""
+    power = ""
     if one.control is not None:
-        control = "contradicted" if one.control.contradicted else "[yellow]no power[/]"
+        power = "yes" if one.control.contradicted else "[yellow]no[/]"
+    status = f", {one.status}" if one.status else ""
     return (
-        one.name,
-        one.label,
-        one.status,
+        f"{one.name}\n[dim]{one.label}{status}[/]",
         f"[yellow]{one.verdict}[/]" if one.begins else outcome,
         f"{one.kind}: {outcome}" if one.begins else "",
         "" if isnan(one.slack) else f"{one.slack:.2g}",
-        control,
+        power,
     )
