@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -533,7 +534,13 @@ def test_theory_says_where_nothing_is_promised(tmp_path: Path) -> None:
     assert "cannot be used with this world" in fails(
         "theory", "--config", "study.toml", "--error", "0.1"
     )
-    assert "nothing to audit" in fails("audit", "--config", "study.toml")
+    small = ("audit", "--config", "study.toml", "--horizon", "100", "--replications", "4")
+    shown = keyhole(*small, "--out", "out").stdout
+    assert "not met ass:subg: E[x'mu - y'eta | y] = 0" in shown
+    assert "refused since an assumption is not met: tails (lem:subg), prediction" in shown
+    given = json.loads(keyhole(*small, "--out", "out", "--outside", "--json").stdout)
+    assert all(not one["needs"] and one["outside"] for one in given["findings"])
+    assert [one["met"] for one in given["assumptions"]] == [True, True, False, True, True]
     (tmp_path / "study.toml").write_text(
         "[world]\nn_arms = 2\ncontext_dim = 2\ndim = 2\nshared_context = true"
     )
@@ -566,37 +573,48 @@ def test_theory_takes_the_world_of_a_file(tmp_path: Path) -> None:
     assert "delta must be above 0" in fails("theory", "--delta", "0")
 
 
-def test_the_audit_is_a_table_and_a_page(tmp_path: Path) -> None:
+def test_the_audit_is_a_table_and_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     words = ("audit", "--horizon", "600", "--replications", "16", "--out", "out", "--seed", "1")
     result = keyhole(*words)
     assert result.exit_code == 0, result.output
-    assert "as it must be" in result.stdout
-    assert "not contradicted" in result.stdout
+    assert "within the run: not contradicted" in result.stdout
+    assert "rate: not yet" in result.stdout
+    weak = "without power shared: estimation by rounds (lem:eta0): eta longer by three"
+    assert weak in result.stdout
+    assert "…" not in result.stdout
+    assert "nan" not in result.stdout
     page = (tmp_path / "out" / "audit.html").read_text()
-    assert "lem:subg" in page
-    assert page.count("<small>as it must be</small>") == 3
-    assert "Six of the paper's fifteen lemmas" in page
+    assert "The fifteen lemmas" in page
+    assert page.count("not tested:") == 2
     assert "What is open in the proofs" in page
     assert page.count("<svg") == page.count("</svg>") == 1
     assert "natural exploration" in page
     assert "at this horizon the paper claims it from" in page
+    assert "nan" not in page
     given = json.loads(keyhole(*words, "--no-controls", "--json").stdout)
-    assert len(given) == 14
-    assert all(one["as_expected"] for one in given)
+    assert (given["family_error"], len(given["findings"]), len(given["lemmas"])) == (0.01, 25, 15)
+    findings = {one["name"]: one for one in given["findings"]}
+    assert all(one["as_expected"] and one["control"] is None for one in findings.values())
     # 16 replications support no claim at 1%, so that "holds" is said of none.
-    assert {one["verdict"] for one in given} <= {"not contradicted", "cannot tell"}
-    assert [one["status"] for one in given[:3]] == ["proved", "repaired", "open"]
+    assert {one["verdict"] for one in findings.values()} == {"not contradicted", "not yet"}
+    assert findings["eigenvalues"]["slack"] is None  # too few pulls to see any
+    assert findings["regret"]["slack"] > 1e9
+    assert findings["truncation"]["status"] == "proved"
 
 
 def test_an_audit_that_fails_says_so_with_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    from keyhole.lab.audit import Finding, claims
+    from keyhole.lab.audit import auditing
+    from keyhole.lab.audit.claims import observations
+    from keyhole.lab.audit.measures import Measured
 
-    bad = Finding("made up", "lem:none", "two is one", False, "it is not")
-    monkeypatch.setattr(claims, "CLAIMS", (lambda _: bad,))
+    bad = Measured(0.0, False, 0.5, "it is not")
+    broken = replace(observations.TRUNCATION, measure=lambda _: bad, says=lambda _: "two is one")
+    monkeypatch.setattr(auditing, "CLAIMS", (broken,))
     words = ("audit", "--horizon", "100", "--replications", "4", "--no-controls")
     result = keyhole(*words)
     assert result.exit_code == 1
-    assert "contradicted" in result.stdout
+    assert "contradicted truncation (lem:tr): two is one. Seen: it is not" in result.stdout
 
 
 # -- how soon it says something -------------------------------------------------------------------

@@ -1,8 +1,23 @@
 """Tests of the paper's claims, and of certificates, by simulation."""
 
+from keyhole.lab.audit.auditing import FAMILY_ERROR, audit
 from keyhole.lab.audit.certifying import Check, burn_in, check_certificate
-from keyhole.lab.audit.claims import audit
-from keyhole.lab.audit.findings import Finding
+from keyhole.lab.audit.findings import Finding, Power
+from keyhole.lab.audit.lemmas import LEMMAS, Lemma
 from keyhole.lab.audit.scope import Scope
+from keyhole.lab.audit.validity import Assumption, assumptions
 
-__all__ = ["Check", "Finding", "Scope", "audit", "burn_in", "check_certificate"]
+__all__ = [
+    "FAMILY_ERROR",
+    "LEMMAS",
+    "Assumption",
+    "Check",
+    "Finding",
+    "Lemma",
+    "Power",
+    "Scope",
+    "assumptions",
+    "audit",
+    "burn_in",
+    "check_certificate",
+]

@@ -6,35 +6,41 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import xarray as xr
 
 from keyhole import checks
 from keyhole.core import Policy, ThompsonSampling
 from keyhole.errors import InvalidValue
+from keyhole.lab.audit.choices import Choices, choices
+from keyhole.lab.audit.paths import Floats, Ints
+from keyhole.lab.audit.predictions import predictability
 from keyhole.lab.audit.tracing import Trace, trace
+from keyhole.lab.audit.validity import Assumption, assumptions, normal_twin
 from keyhole.lab.simulation import simulate
 from keyhole.lab.worlds import LinearWorld
-from keyhole.theory import Constants, Promises, instance, unmet
+from keyhole.theory import Constants, Promises, instance
 
 # Rates show only after this number of pulls for each dimension.
 EARLY = 10
+# The number of checkpoints, evenly spaced on a logarithmic scale.
+CHECKPOINTS = 80
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
     """The world, the sizes and the seed of an audit.
 
-    The world must meet the theory's assumptions and have at least two arms. The assumptions require
-    normal contexts and normal sensing noise in every direction: with others R2 is infinite, and
-    there is nothing to audit.
+    A claim is refused if the world does not meet an assumption that it needs (`validity`). To hold
+    claims against a world outside of the assumptions on purpose, give `outside=True`: the constants
+    are then those of the world with normal distributions of the same covariances. Or give them by a
+    world of your own, `assumed`.
 
     Parameters
     ----------
     world : LinearWorld
-        The world to audit.
+        The world to simulate, with at least two arms.
     horizon : int, default 4000
         The number of rounds, at least 100.
-    replications : int, default 40
+    replications : int, default 100
         The number of replications, at least 4.
     delta : float, default 0.1
         The probability of failure in the claims, above 0 and at most 0.5.
@@ -42,78 +48,185 @@ class Scope:
         The seed of the simulations.
     shared : bool, default False
         Audit Algorithm 2, with one parameter for all arms, in place of Algorithm 1.
+    outside : bool, default False
+        Test all claims, with the constants of the world's normal twin.
+    assumed : LinearWorld, optional
+        The world whose constants and eta the claims take, in place of `world`.
+    policy : Policy, optional
+        The policy to audit. By default Thompson sampling with v = R.
+
+    Raises
+    ------
+    InvalidValue
+        If an argument is invalid, or the world has one arm.
     """
 
     world: LinearWorld
     horizon: int = 4000
-    replications: int = 40
+    replications: int = 100
     delta: float = 0.1
     seed: int = 1
     shared: bool = False
+    outside: bool = False
+    assumed: LinearWorld | None = None
+    policy: Policy | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world, LinearWorld):
-            raise InvalidValue(f"an audit is of a LinearWorld, got {type(self.world).__name__}")
-        if reasons := unmet(self.world):
-            raise InvalidValue(
-                f"there is nothing to audit: the theory promises nothing of this world. "
-                f"{'. '.join(reasons)}"
-            )
+        for name in ("world",) if self.assumed is None else ("world", "assumed"):
+            if not isinstance(getattr(self, name), LinearWorld):
+                kind = type(getattr(self, name)).__name__
+                raise InvalidValue(f"{name}: an audit is of a LinearWorld, got {kind}")
         if self.world.n_arms < 2:
-            raise InvalidValue("an audit needs two arms or more")
+            raise InvalidValue("an audit needs two arms or more, got a world of one")
+        if self.stated.eta.shape != self.world.eta.shape:
+            raise InvalidValue(
+                f"assumed must have {self.world.n_arms} arms and dim {self.world.dim} as the world "
+                f"has, got {self.stated.n_arms} and {self.stated.dim}"
+            )
+        if self.policy is not None and not isinstance(self.policy, Policy):
+            raise InvalidValue(f"policy must be a Policy, got {type(self.policy).__name__}")
         checks.integer("horizon", self.horizon, min_value=100)
         checks.integer("replications", self.replications, min_value=4)
         checks.real("delta", self.delta, above=0.0, max_value=0.5)
         checks.integer("seed", self.seed, min_value=0)
+        checks.flag("shared", self.shared)
+        checks.flag("outside", self.outside)
+
+    @cached_property
+    def stated(self) -> LinearWorld:
+        """The world whose constants and eta the claims take."""
+        if self.assumed is not None:
+            return self.assumed
+        return normal_twin(self.world) if self.outside else self.world
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether claims are about the world that is simulated."""
+        return not self.outside and self.assumed is None
+
+    @cached_property
+    def validity(self) -> tuple[Assumption, ...]:
+        """The assumptions of the theory, each with whether the simulated world meets it."""
+        return assumptions(self.world)
 
     @cached_property
     def promises(self) -> Promises:
-        """The bounds of this world."""
-        return Promises(instance(self.world), horizon=self.horizon, delta=self.delta)
+        """The bounds of the stated world."""
+        return Promises(instance(self.stated), horizon=self.horizon, delta=self.delta)
 
     @property
     def constants(self) -> Constants:
-        """The constants of this world."""
+        """The constants of the stated world."""
         return self.promises.constants
 
     @property
-    def policy(self) -> Policy:
-        """Algorithm 1 with v = R, or Algorithm 2."""
-        return ThompsonSampling(v="oracle", sharing="shared" if self.shared else "per-arm")
+    def parameters(self) -> int:
+        """The number of parameters that are learned."""
+        return 1 if self.shared else self.world.n_arms
 
-    def runs(self, policy: Policy) -> xr.Dataset:
-        """Return curves of a policy at times evenly spaced on a logarithmic scale."""
-        times = np.unique(np.geomspace(1, self.horizon, 80).astype(int))
-        return simulate(
-            self.world,
-            {"audited": policy},
-            horizon=self.horizon,
-            replications=self.replications,
-            seed=self.seed,
-            checkpoints=times.tolist(),
-            progress=False,
-        ).sel(policy="audited")
-
-    @cached_property
-    def oracle_runs(self) -> xr.Dataset:
-        """The curves of the policy in the theorems."""
-        return self.runs(self.policy)
-
-    @cached_property
-    def traced(self) -> Trace:
-        """The trace of the same policy, measured after every pull."""
-        return trace(
-            self.world,
-            self.policy,
-            self.promises,
-            replications=self.replications,
-            seed=self.seed,
+    @property
+    def learner(self) -> Policy:
+        """The policy that is simulated: Algorithm 1 with v = R, Algorithm 2, or `policy`."""
+        if self.policy is not None:
+            return self.policy
+        return ThompsonSampling(
+            v=self.stated.noise_scale, sharing="shared" if self.shared else "per-arm"
         )
 
     @property
-    def is_early(self) -> bool:
-        """True if some relevant parameter has too few observations for a rate to show."""
-        matters = [True] if self.shared else [one.value > 0 for one in self.promises.instance.p]
-        pulls = self.oracle_runs.pulls.isel(time=-1).mean("replication").values
-        seen = [pulls.sum()] if self.shared else pulls[matters]
-        return bool(np.min(seen) < EARLY * self.world.dim)
+    def v(self) -> float:
+        """The dispersion of samples: the policy's, or R if it has none that is a number."""
+        v = getattr(self.learner, "v", None)
+        return float(v) if isinstance(v, float) else self.stated.noise_scale
+
+    @cached_property
+    def times(self) -> Ints:
+        """The checkpoints."""
+        times: Ints = np.unique(np.geomspace(1, self.horizon, CHECKPOINTS).astype(np.intp))
+        return times
+
+    @cached_property
+    def arms(self) -> Ints:
+        """The arm of every round in every replication, (replications, horizon)."""
+        runs = simulate(
+            self.world,
+            {"audited": self.learner},
+            horizon=self.horizon,
+            replications=self.replications,
+            seed=self.seed,
+            checkpoints=range(1, self.horizon + 1),
+            progress=False,
+        )
+        pulls = runs.pulls.sel(policy="audited").values  # (replication, time, arm)
+        arms: Ints = np.diff(pulls, axis=1, prepend=0.0).argmax(axis=2)
+        return arms
+
+    @cached_property
+    def traced(self) -> Trace:
+        """Measurements of estimates and regret."""
+        return trace(self)
+
+    @cached_property
+    def choices(self) -> Choices:
+        """Sums over rounds in which one arm is clearly best."""
+        return choices(self)
+
+    @cached_property
+    def predictability(self) -> Floats:
+        """How well some function of y predicts the error of y'eta, in every replication."""
+        return predictability(self)
+
+    @property
+    def enough(self) -> float:
+        """The pulls from which lem:eig is tested, far below nu_1.
+
+        For n independent standard normal vectors the smallest eigenvalue of their sum of squares is
+        below n / 2 with probability at most delta / N from
+        n = ((sqrt(d) + sqrt(2 log(N / delta))) / (1 - sqrt(1 / 2)))^2 on (Davidson and Szarek).
+        """
+        root = np.sqrt(2.0 * np.log(self.parameters / self.delta))
+        return float((np.sqrt(self.world.dim) + root) / (1.0 - np.sqrt(0.5))) ** 2
+
+    @cached_property
+    def early(self) -> str:
+        """The reason why rates of estimates cannot show yet; "" if they can.
+
+        Rates are fitted from T / 10 on. By then each parameter of an arm that can be best needs ten
+        pulls for each dimension, on average.
+        """
+        return self._early(EARLY)
+
+    def early_choices(self, noise_over_lead: float) -> str:
+        """Return the reason why rates of choices cannot show yet; "" if they can.
+
+        The lead of one arm over another has a standard deviation of sqrt(2) s, and the difference
+        of their scores a noise of sqrt(2 (R^2 + v^2) d / n). Noise over lead is small enough from
+        n = 2 d (R / s / noise_over_lead)^2 pulls on.
+
+        Of two arms the wrong one is chosen with probability arctan(noise / lead) / pi. The exponent
+        of that over the next factor of ten in n is -0.47 where noise / lead is 1/2, and -0.41 where
+        it is 1.
+
+        Parameters
+        ----------
+        noise_over_lead : float
+            The noise over the lead, of the pair of arms that is the hardest to tell apart, from
+            which on a rate shows.
+        """
+        two = np.sort(self.stated.value_scales)[:2]
+        lead = noise_over_lead**2 * max(float((two**2).mean()), 1e-300)
+        return self._early(max(EARLY, 2.0 * self.stated.noise_scale**2 / lead))
+
+    def _early(self, per_dimension: float) -> str:
+        """Return the reason why a parameter has too few pulls by T / 10, if one has."""
+        start = self.horizon // 10
+        if self.shared:
+            fewest = float(start)
+        else:
+            p = np.array([one.value for one in self.promises.instance.p])
+            arms = np.flatnonzero(p > 0.0)
+            fewest = min(float((self.arms[:, :start] == i).sum(axis=1).mean()) for i in arms)
+        needed = per_dimension * self.world.dim
+        if fewest >= needed:
+            return ""
+        return f"too few pulls: {fewest:,.0f} by round {start:,}, where a rate needs {needed:,.0f}"

@@ -1,160 +1,183 @@
-"""Simulation, and measurements of the posterior after every pull."""
+"""Measurements of estimates and regret in every replication, each over the limit that is claimed.
+
+A ratio above 1 breaks the claim in that replication.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from keyhole.core import Policy, Streams, child_seed, seed_sequence
-from keyhole.lab.simulation import simulate
-from keyhole.lab.worlds import LinearWorld, Rounds
-from keyhole.theory import Promises, bounds
+from keyhole.lab.audit.paths import Floats, Path, Replay, paths, replay
+from keyhole.theory import Constants, bounds
 
-Floats = NDArray[np.float64]
-
-# Numbers in the matrices that are inverted at a time: two megabytes of them.
-BLOCK_FLOATS = 2**18
+if TYPE_CHECKING:
+    from keyhole.lab.audit.scope import Scope
 
 
 class Trace(NamedTuple):
-    """Measurements for each parameter in each replication, over all rounds.
+    """Measurements of every replication, over all rounds.
 
     Parameters
     ----------
-    largest : ndarray of shape (replications,)
-        The largest entry of any observation.
-    longest : ndarray of shape (replications,)
-        The length of the longest observation.
+    entries, lengths : ndarray of shape (replications,)
+        The largest entry of any observation over v_T, and the greatest length over L (lem:tr).
+    tails : ndarray of shape (replications,)
+        The largest |reward - y'eta| over its limit (lem:subg).
     reach : ndarray of shape (replications, parameters)
-        The maximum of |mean - eta|_B over its radius.
-    sampled : ndarray of shape (replications, parameters)
-        The maximum of |sample - eta| over its bound.
-    late : ndarray of shape (replications, parameters)
-        The last n with an eigenvalue above its bound.
+        The maximum of |mean - eta|_B over its radius (lem:subg).
+    martingale : ndarray of shape (replications, parameters)
+        The maximum of log M over log(1 / delta) (lem:dti).
+    eigenvalues : ndarray of shape (replications, parameters)
+        The largest eigenvalue of B^-1 at the end over 2 / (lambda_m n) (lem:eig).
+    estimated, sampled : ndarray of shape (replications, parameters)
+        The maxima of |mean - eta| and of |sample - eta| over their bounds (lem:eta0, lem:eta1).
+    errors : ndarray of shape (replications, times, parameters)
+        |mean - eta| at the checkpoints.
     pulls : ndarray of shape (replications, parameters)
         n at the end.
+    regret, suboptimal : ndarray of shape (replications, times)
+        Regret, and the number of suboptimal pulls, up to each checkpoint.
+    last : ndarray of shape (replications,)
+        1 if the last pull was suboptimal, and 0 if not.
     """
 
-    largest: Floats  # (replications,)
-    longest: Floats  # (replications,)
-    reach: Floats  # (replications, parameters)
-    sampled: Floats  # (replications, parameters)
-    late: Floats  # (replications, parameters)
-    pulls: Floats  # (replications, parameters)
-
-
-def trace(
-    world: LinearWorld, policy: Policy, promises: Promises, *, replications: int, seed: int
-) -> Trace:
-    """Simulate a policy, and compare every pull with lem:subg, lem:eta1 and lem:eig.
-
-    The bounds are for the horizon of `promises`, which is also the number of rounds. `simulate`
-    tells the arms that were pulled; the rounds are drawn again, and posteriors are their sums.
-
-    Parameters
-    ----------
-    world : LinearWorld
-        The world to simulate.
-    policy : Policy
-        The policy to trace.
-    promises : Promises
-        The bounds of the world.
-    replications : int
-        The number of replications.
-    seed : int
-        The seed of the simulations.
-
-    Returns
-    -------
-    Trace
-        The measurements of all replications.
-    """
-    horizon, shared = promises.horizon, policy.sharing == "shared"
-    runs = simulate(
-        world,
-        {"traced": policy},
-        horizon=horizon,
-        replications=replications,
-        seed=seed,
-        checkpoints=range(1, horizon + 1),
-        progress=False,
-    )
-    limits = _limits(promises, 1 if shared else world.n_arms)
-    seen = []
-    for k, pulls in enumerate(runs.pulls.sel(policy="traced").values):  # (time, arm)
-        arms = np.diff(pulls, axis=0, prepend=0.0).argmax(axis=1)
-        source = Streams(child_seed(seed_sequence(seed), k))
-        rounds = world.sample(horizon, source)
-        normals = promises.constants.v * source["audit"].standard_normal((horizon, world.dim))
-        pulled = _pulled(rounds, arms, world.eta, normals)
-        of = np.zeros_like(arms) if shared else arms  # the parameter of each pull
-        measured = [
-            _measured(Pulls(*(one[of == i] for one in pulled)), policy.prior_precision, limits)
-            for i in range(1 if shared else world.n_arms)
-        ]
-        largest = np.abs(rounds.observations).max()
-        longest = np.linalg.norm(rounds.observations, axis=2).max()
-        seen.append((largest, longest, *np.transpose(measured)))
-    return Trace(*(np.array(column) for column in zip(*seen, strict=True)))
+    entries: Floats
+    lengths: Floats
+    tails: Floats
+    reach: Floats
+    martingale: Floats
+    eigenvalues: Floats
+    estimated: Floats
+    sampled: Floats
+    errors: Floats
+    pulls: Floats
+    regret: Floats
+    suboptimal: Floats
+    last: Floats
 
 
 class Limits(NamedTuple):
-    """The bounds after n pulls, for n = 0, 1, ..., up to the horizon."""
+    """The limits that are claimed, those of estimates after n = 0, 1, ... pulls."""
 
+    entry: float
+    length: float
+    tail: float
+    log_m: float
     radii: Floats
+    estimates: Floats
     samples: Floats
     eigenvalues: Floats
 
 
-def _limits(promises: Promises, parameters: int) -> Limits:
-    c, horizon = promises.constants, promises.horizon
-    n = np.arange(horizon + 1)
-    # The ellipsoids share delta; the length of observations is bounded for all of them at once.
-    each = replace(c, delta=c.delta / parameters, longest=promises.length)
+def limits_of(c: Constants, *, horizon: int, parameters: int) -> Limits:
+    """Return the limits of the claims for all parameters and rounds at once.
+
+    Parameters
+    ----------
+    c : Constants
+        The constants of the world that is assumed.
+    horizon : int
+        The number of rounds.
+    parameters : int
+        The number of parameters, which share delta.
+    """
+    n = np.arange(horizon + 1.0)
+    length = float(bounds.length(c, horizon=horizon))
+    each = replace(c, delta=c.delta / parameters, longest=length)
     return Limits(
-        bounds.confidence_radius(each, horizon=horizon, n=n),
-        bounds.sampling_error(c, horizon=horizon, n=n),
-        bounds.covariance_bound(c, n=n),
+        entry=float(bounds.truncation(c, horizon=horizon)),
+        length=length,
+        # P(|w| > z) <= 2 exp(-z^2 / (2 R^2)), for T N errors at once.
+        tail=c.r * float(np.sqrt(2.0 * np.log(2.0 * horizon * c.n_arms / c.delta))),
+        log_m=float(np.log(1.0 / each.delta)),
+        radii=bounds.confidence_radius(each, horizon=horizon, n=n),
+        estimates=bounds.estimation_error(c, horizon=horizon, n=n),
+        samples=bounds.sampling_error(c, horizon=horizon, n=n),
+        eigenvalues=bounds.covariance_bound(c, n=n),
     )
 
 
-class Pulls(NamedTuple):
-    """The pulls of a parameter in order, a row for each."""
-
-    y: Floats  # (n, dim)
-    rewards: Floats  # (n,)
-    eta: Floats  # (n, dim)
-    normals: Floats  # (n, dim), with standard deviation v
-
-
-def _pulled(rounds: Rounds, arms: NDArray[np.intp], eta: Floats, normals: Floats) -> Pulls:
-    """Return the pulls of all parameters in order."""
-    t = np.arange(len(arms))
-    row = arms if rounds.observations.shape[1] > 1 else 0  # with a shared context there is one
-    return Pulls(rounds.observations[t, row], rounds.rewards[t, arms], eta[arms], normals)
+def trace(scope: Scope) -> Trace:
+    """Measure every replication of a scope."""
+    limits = limits_of(scope.constants, horizon=scope.horizon, parameters=scope.parameters)
+    seen = []
+    for k, arms in enumerate(scope.arms):
+        one = replay(scope.world, arms, seed=scope.seed, replication=k)
+        seen.append((*_of_rounds(one, scope, limits), *_of_parameters(one, scope, limits),
+                     *_of_regret(one, scope)))  # fmt: skip
+    return Trace(*(np.array(column) for column in zip(*seen, strict=True)))
 
 
-def _measured(pulls: Pulls, prior: float, limits: Limits) -> tuple[float, float, float, float]:
-    """Return reach, sampled, late and pulls of one parameter, as in `Trace`."""
-    total, dim = pulls.y.shape
-    precision, moment = prior * np.eye(dim), np.zeros(dim)
-    reach, sampled, late = 0.0, 0.0, 0
-    size = max(1, BLOCK_FLOATS // dim**2)
-    for start in range(0, total, size):
-        y, rewards, eta, normals = (one[start : start + size] for one in pulls)
-        n = start + 1 + np.arange(len(y))
-        precisions = precision + np.cumsum(y[:, :, None] * y[:, None, :], axis=0)
-        moments = moment + np.cumsum(rewards[:, None] * y, axis=0)
-        precision, moment = precisions[-1], moments[-1]
-        covariances = np.linalg.inv(precisions)
-        miss = np.einsum("nij,nj->ni", covariances, moments) - eta
-        squared = np.einsum("ni,nij,nj->n", miss, precisions, miss)
-        reach = max(reach, float((np.sqrt(np.maximum(squared, 0.0)) / limits.radii[n]).max()))
-        drawn = miss + np.einsum("nij,nj->ni", np.linalg.cholesky(covariances), normals)
-        sampled = max(sampled, float((np.linalg.norm(drawn, axis=1) / limits.samples[n]).max()))
-        above = 1.0 / np.linalg.eigvalsh(precisions)[:, 0] > limits.eigenvalues[n]
-        late = int(n[above].max(initial=late))
-    return reach, sampled, late, total
+def _of_rounds(one: Replay, scope: Scope, limits: Limits) -> tuple[float, float, float]:
+    """Return entries, lengths and tails: what depends on no choice."""
+    y = one.rounds.observations
+    noise = one.rounds.rewards - np.einsum("tnd,nd->tn", one.y, scope.stated.eta)
+    longest = float(np.linalg.norm(y, axis=2).max())
+    return (
+        float(np.abs(y).max()) / limits.entry,
+        longest / limits.length,
+        float(np.abs(noise).max()) / limits.tail,
+    )
+
+
+def _of_parameters(one: Replay, scope: Scope, limits: Limits) -> tuple[Floats, ...]:
+    """Return reach, martingale, eigenvalues, estimated, sampled, errors and pulls."""
+    c, eta = scope.constants, scope.stated.eta[: scope.parameters]
+    of = np.zeros_like(one.arms) if scope.shared else one.arms
+    normals = scope.v * one.source["audit"].standard_normal((scope.horizon, scope.world.dim))
+    reach, estimated, sampled, highest, log_m, eigenvalues, n = np.zeros((7, scope.parameters))
+    errors = np.empty((len(scope.times), scope.parameters))
+    for rounds, made in paths(one, of, scope.parameters, scope.learner.prior_precision):
+        at = scope.times[(scope.times > rounds[0]) & (scope.times <= rounds[-1] + 1)]
+        for i, path in enumerate(made):
+            miss = path.means - eta[i]
+            error = np.linalg.norm(miss, axis=1)
+            # The checkpoint t is after round t, whose place is t - 1 from 0.
+            errors[np.searchsorted(scope.times, at), i] = error[path.before(at)]
+            if len(path.rounds):
+                ratios = _ratios(path, miss, error, normals[path.rounds], limits)
+                reach[i], estimated[i], sampled[i] = np.maximum(
+                    (reach[i], estimated[i], sampled[i]), ratios
+                )
+                steps = log_m[i] + np.cumsum(_log_d(one, path, eta[i], c.r))
+                highest[i], log_m[i] = max(highest[i], steps.max()), steps[-1]
+            n[i] = path.n[-1]
+            if rounds[-1] + 1 == scope.horizon and n[i] >= scope.enough:
+                smallest = np.linalg.eigvalsh(path.precisions[-1])[0]
+                eigenvalues[i] = 1.0 / smallest / limits.eigenvalues[int(n[i])]
+    return reach, highest / limits.log_m, eigenvalues, estimated, sampled, errors, n
+
+
+def _ratios(path: Path, miss: Floats, error: Floats, normals: Floats, limits: Limits) -> Floats:
+    """Return the largest ratios of reach, estimates and samples to their limits in a path."""
+    n = path.n[1:].astype(int)
+    squared = np.einsum("ni,nij,nj->n", miss[1:], path.precisions[1:], miss[1:])
+    roots = np.linalg.cholesky(path.covariances[1:])
+    drawn = np.linalg.norm(miss[1:] + np.einsum("nij,nj->ni", roots, normals), axis=1)
+    return np.array(
+        [
+            (np.sqrt(np.maximum(squared, 0.0)) / limits.radii[n]).max(),
+            (error[1:] / limits.estimates[n]).max(),
+            (drawn / limits.samples[n]).max(),
+        ]
+    )
+
+
+def _log_d(one: Replay, path: Path, eta: Floats, r: float) -> Floats:
+    """Return log D of each pull: w y'eta / R - (y'eta)^2 / 2 (lem:dti)."""
+    arms = one.arms[path.rounds]
+    value = one.y[path.rounds, arms] @ eta
+    logs: Floats = (one.rounds.rewards[path.rounds, arms] - value) * value / r - 0.5 * value**2
+    return logs
+
+
+def _of_regret(one: Replay, scope: Scope) -> tuple[Floats, Floats, float]:
+    """Return regret, the number of suboptimal pulls, and whether the last one was."""
+    values = one.rounds.values
+    gap = values.max(axis=1) - values[np.arange(len(values)), one.arms]
+    at = scope.times - 1
+    wrong = (gap > 0.0).astype(float)
+    return gap.cumsum()[at], wrong.cumsum()[at], float(wrong[-1])

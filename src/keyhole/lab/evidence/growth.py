@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import gammaln
-from scipy.stats import norm
 from scipy.stats import t as student
 
 from keyhole.errors import InvalidValue
@@ -25,10 +24,6 @@ STRETCHES = 4
 EXPONENT_STRETCHES = 11
 # The number of replications of the paper's worst case.
 WORST_OF = 50
-# The number of standard errors that contradicts a rate.
-SURE = 3.0
-# An exponent with a larger margin than this counts as unknown.
-WIDE = 0.3
 
 
 class Slope(NamedTuple):
@@ -39,22 +34,30 @@ class Slope(NamedTuple):
     value : float
         The exponent.
     error : float
-        Its standard error.
+        Its standard error, by the jackknife.
+    size : int
+        The number of replications.
     """
 
     value: float
     error: float
+    size: int
 
     def __str__(self) -> str:
         return f"{self.value:+.2f} ± {self.error:.2f}"
 
-    def at_most(self, limit: float) -> bool | None:
-        """Return whether the exponent is at most `limit`, or None if its error leaves that open."""
-        if self.value - SURE * self.error > limit:
-            return False
-        if self.value + SURE * self.error <= limit:
-            return True
-        return True if self.value <= limit and SURE * self.error <= WIDE else None
+    def p_above(self, limit: float) -> float:
+        """Return the p-value of this exponent if it is `limit`, against larger ones.
+
+        It is Student's. Without a spread there is no test: it is 1.
+        """
+        if not self.error > 0.0:
+            return 1.0
+        return float(student.sf((self.value - limit) / self.error, self.size - 1))
+
+    def p_below(self, limit: float) -> float:
+        """Return the p-value of this exponent if it is `limit`, against smaller ones."""
+        return self._replace(value=-self.value).p_above(-limit)
 
 
 def power_of_log(curves: xr.DataArray, *, worst_of: int = 0) -> Estimate:
@@ -131,14 +134,12 @@ def exponent(curves: xr.DataArray) -> Slope:
         The exponent and its standard error.
     """
     values, time = _late(curves, EXPONENT_STRETCHES)
-    n, least = len(values), 0.5 / len(values) / float(np.diff(time).max())
+    least = 0.5 / len(values) / float(np.diff(time).max())
 
     def statistic(samples: Floats) -> float:
         return slope(np.log(time), np.maximum(samples.mean(axis=0), least))
 
-    # The spread over few replications is itself uncertain: Student's t in place of the normal.
-    doubt = float(student.ppf(norm.cdf(SURE), n - 1)) / SURE
-    return Slope(statistic(values), standard_error(values, statistic) * doubt)
+    return Slope(statistic(values), standard_error(values, statistic), len(values))
 
 
 def slope(x: Floats, y: Floats) -> float:

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from keyhole.files import replacing
-from keyhole.lab.audit import Finding, Scope
+from keyhole.lab.audit import FAMILY_ERROR, LEMMAS, Finding, Scope
 from keyhole.lab.evidence import Outcome
 from keyhole.lab.plots import looseness
 from keyhole.lab.studies.running import manifest
@@ -102,6 +102,8 @@ def write_audit(out: Path, scope: Scope, findings: list[Finding]) -> Path:
         loss=loss,
         # A browser takes an <svg> without the XML declaration before it.
         picture=Markup(picture.getvalue()[picture.getvalue().index("<svg") :]),
+        family_error=FAMILY_ERROR,
+        lemmas=LEMMAS,
     )
 
 
