@@ -137,12 +137,16 @@ def _checked(
     )
 
 
+# The level of the test of a certificate.
+LEVEL = 0.01
+
+
 def _as_proved(check: Check) -> bool:
     """Return whether an exact test at 1% does not contradict the certificate."""
     from keyhole.lab.evidence import Share
 
-    held = 1.0 - check.violations / check.runs
-    return Share(held, check.runs).at_least(1.0 - check.certificate.delta)
+    held = Share(check.runs - check.violations, check.runs)
+    return held.p_against(1.0 - check.certificate.delta) >= LEVEL
 
 
 def _draw(
