@@ -27,8 +27,9 @@ from keyhole.cli.worlds import (
 from keyhole.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from keyhole.lab.audit import Overview
     from keyhole.lab.worlds import LinearWorld
-    from keyhole.theory import Derivation, Promise, Promises
+    from keyhole.theory import Promise, Promises
 
 EXAMPLES = """
 Examples:
@@ -122,28 +123,36 @@ def theory(
     if error is not None:
         given["plan"] = _plan(world, promises, arm, error, seed)
     loss = derivation(found, horizon, delta, v=v)
+    if plot is not None:
+        from keyhole.lab.audit import overview
+
+        lines = overview(world, found, horizon=horizon, delta=delta, v=v, seed=seed)
+        loss = lines.derivation
+        _draw(lines, plot)
     given["derivation"] = [
         {**vars(row), "factor": factor} for row, factor in zip(loss.rows, loss.factors, strict=True)
     ]
-    if plot is not None:
-        _draw(loss, plot)
     if json:
         as_json(given)
         return
     _show(given)
 
 
-def _draw(loss: Derivation, path: Path) -> None:
+def _draw(found: Overview, path: Path) -> None:
     """Write a derivation into a file, as a picture or as a table, by the file's ending."""
     from keyhole.files import replacing
     from keyhole.lab import plots
 
     with replacing(path) as file:
         if path.suffix in (".tex", ".json"):
+            loss = found.derivation
             text = loss.to_latex() if path.suffix == ".tex" else loss.to_json()
             file.write(f"{text}\n".encode())
         else:
-            plots.looseness(loss).savefig(file, format=path.suffix[1:])
+            figure = plots.overview(
+                found.derivation, found.certificate, found.runs, lines=found.lines
+            )
+            figure.savefig(file, format=path.suffix[1:])
 
 
 def _entry(one: Promise) -> dict[str, Any]:

@@ -160,7 +160,9 @@ def pulls(runs: xr.Dataset, *, policy: str | None = None, axes: Axes | None = No
 STATUS_COLOURS = {"open": "0.75", "repaired": COLOURS[0], "proved": COLOURS[2]}
 
 
-def looseness(derivation: Derivation, *, seen: float | None = None) -> Figure:
+def looseness(
+    derivation: Derivation, *, seen: float | None = None, axes: Axes | None = None
+) -> Figure:
     """Draw the regret bound after each step of a derivation, as a waterfall on a log axis.
 
     A bar goes from the bound of the row before to that of the row; the first begins at 1. Its
@@ -172,11 +174,13 @@ def looseness(derivation: Derivation, *, seen: float | None = None) -> Figure:
         The result of `theory.derivation`.
     seen : float, optional
         A simulated regret to compare with, drawn as a line.
+    axes : Axes, optional
+        Axes to draw into. By default a new figure.
 
     Returns
     -------
     Figure
-        The figure.
+        The figure of the axes.
 
     Raises
     ------
@@ -189,8 +193,11 @@ def looseness(derivation: Derivation, *, seen: float | None = None) -> Figure:
         )
     if seen is not None:
         checks.positive("seen", seen)
-    figure = Figure(figsize=(7.0, 1.2 + 0.42 * len(derivation.rows)), layout="constrained")
-    axes, before = figure.subplots(), 1.0
+    if axes is None:
+        size = (7.0, 1.2 + 0.42 * len(derivation.rows))
+        axes = Figure(figsize=size, layout="constrained").subplots()
+    figure, before = axes.get_figure(root=True), 1.0
+    assert figure is not None
     for place, row in enumerate(derivation.rows):
         if not np.isfinite(row.value) or row.value <= 0.0:
             axes.text(1.5, place, "nothing is promised", va="center", fontsize="small")
@@ -269,8 +276,9 @@ def certificate(
         raise InvalidValue(f"axes must be matplotlib Axes or None, got {type(axes).__name__}")
     figure, own = _figure() if axes is None else (axes.get_figure(root=True), axes)
     assert figure is not None
-    for (name, values), grey in zip(others.items(), ("0.45", "0.6", "0.75") * 9, strict=False):
-        own.plot(found.times, values, ":", color=grey, linewidth=1.4, label=plain(name))
+    for (name, values), grey in zip(others.items(), ("0.65", "0.45", "0.1") * 9, strict=False):
+        # Above the runs, which a good prediction lies on.
+        own.plot(found.times, values, ":", color=grey, linewidth=1.6, label=plain(name), zorder=4)
     own.plot(found.times, found.trivials, "--", color=COLOURS[1], linewidth=1.2, label="trivial")
     own.plot(found.times, found.values, color=COLOURS[0], linewidth=2.0, label="certificate")
     if regrets is not None:
@@ -283,6 +291,44 @@ def certificate(
     _grid(own)
     if axes is None:
         _with_legend(figure, own)
+    return figure
+
+
+def overview(
+    derivation: Derivation,
+    found: Certificate | None,
+    runs: xr.Dataset,
+    *,
+    lines: Mapping[str, Any] | None = None,
+) -> Figure:
+    """Draw all that the theory says of regret: the waterfall, and lines over time in logarithms.
+
+    Parameters
+    ----------
+    derivation : Derivation
+        The regret bound after each replaced step.
+    found : Certificate or None
+        The certificate; without it only the waterfall is drawn.
+    runs : Dataset
+        Simulated runs of one policy.
+    lines : mapping of str to array_like, optional
+        Other lines by name, at `found.times`.
+
+    Returns
+    -------
+    Figure
+        The figure.
+    """
+    last = runs.regret.isel(policy=0, time=-1)
+    same = int(last.time) == derivation.horizon
+    seen = float(last.mean()) if same and float(last.mean()) > 0.0 else None
+    if found is None:
+        return looseness(derivation, seen=seen)
+    figure = Figure(figsize=(13.0, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.1))
+    certificate(found, runs, lines=lines, axes=left)
+    left.legend(frameon=False, fontsize="small", loc="best")
+    looseness(derivation, seen=seen, axes=right)
     return figure
 
 
@@ -533,6 +579,7 @@ __all__ = [
     "estimation_error",
     "looseness",
     "normalized_regret",
+    "overview",
     "pulls",
     "regret",
 ]

@@ -13,12 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from keyhole.files import replacing
-from keyhole.lab.audit import FAMILY_ERROR, LEMMAS, Finding, Scope
+from keyhole.lab import plots
+from keyhole.lab.audit import FAMILY_ERROR, LEMMAS, Finding, Scope, overview
 from keyhole.lab.evidence import Outcome
-from keyhole.lab.plots import looseness
 from keyhole.lab.studies.running import manifest
 from keyhole.lab.studies.study import Study
-from keyhole.theory import derivation
 
 GREEK = {
     "lambda": "λ",
@@ -91,15 +90,22 @@ def write_audit(out: Path, scope: Scope, findings: list[Finding]) -> Path:
     Path
         The path of the page.
     """
-    loss = derivation(scope.promises.instance, scope.horizon, scope.delta)
+    found = overview(
+        scope.world,
+        scope.promises.instance,
+        horizon=scope.horizon,
+        delta=scope.delta,
+        seed=scope.seed,
+    )
     picture = io.StringIO()
-    looseness(loss).savefig(picture, format="svg", metadata={"Date": None})
+    figure = plots.overview(found.derivation, found.certificate, found.runs, lines=found.lines)
+    figure.savefig(picture, format="svg", metadata={"Date": None})
     return _rendered(
         out / AUDIT_PAGE,
         "audit.html.j2",
         scope=scope,
         findings=findings,
-        loss=loss,
+        loss=found.derivation,
         # A browser takes an <svg> without the XML declaration before it.
         picture=Markup(picture.getvalue()[picture.getvalue().index("<svg") :]),
         family_error=FAMILY_ERROR,
