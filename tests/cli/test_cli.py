@@ -493,7 +493,7 @@ def test_theory_draws_where_the_bound_loses(tmp_path: Path) -> None:
     given = json.loads(keyhole(*words, "--json").stdout)["derivation"]
     rows = json.loads((tmp_path / "loss.json").read_text())["rows"]
     assert given == rows
-    assert [row["status"] for row in rows] == ["open"] * 5 + ["repaired"]
+    assert [row["status"] for row in rows] == ["open"] * 5 + ["repaired", "proved"]
     assert "--plot must end with .svg, .png, .pdf, .tex, .json, got loss.gif" in fails(
         *words, "--plot", "loss.gif"
     )

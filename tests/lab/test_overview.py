@@ -16,6 +16,7 @@ def test_lines_are_in_their_order() -> None:
     """Simulated below certified below repaired below printed, at the end of a run."""
     found = overview(WORLD, instance(WORLD), horizon=10_000, delta=0.05, seed=2)
     assert found.certificate is not None
+    assert found.runs is not None
     final = found.runs.regret.isel(time=-1)
     last = [found.lines[f"theorem 2 ({word})"][-1] for word in ("repaired", "open")]
     assert float(final.max()) < found.certificate.value < last[0] < last[1]

@@ -90,7 +90,8 @@ def theory(
     With --error, the number of rounds until an arm's error is below it is printed too: by theorem
     1, and by simulation.
     """
-    from keyhole.theory import GAPS, Promises, derivation, instance
+    from keyhole.lab.audit import overview
+    from keyhole.theory import GAPS, Promises, instance
 
     world = linear_world(arms, context_dim, dim, config, seed)
     if arm > world.n_arms:
@@ -122,16 +123,15 @@ def theory(
     given["asymptote"] = _asymptote(world, horizon, v)
     if error is not None:
         given["plan"] = _plan(world, promises, arm, error, seed)
-    loss = derivation(found, horizon, delta, v=v)
-    if plot is not None:
-        from keyhole.lab.audit import overview
-
-        lines = overview(world, found, horizon=horizon, delta=delta, v=v, seed=seed)
-        loss = lines.derivation
-        _draw(lines, plot)
+    lines = overview(
+        world, found, horizon=horizon, delta=delta, v=v, seed=seed, simulated=plot is not None
+    )
+    loss = lines.derivation
     given["derivation"] = [
         {**vars(row), "factor": factor} for row, factor in zip(loss.rows, loss.factors, strict=True)
     ]
+    if plot is not None:
+        _draw(lines, plot)
     if json:
         as_json(given)
         return

@@ -297,7 +297,7 @@ def certificate(
 def overview(
     derivation: Derivation,
     found: Certificate | None,
-    runs: xr.Dataset,
+    runs: xr.Dataset | None = None,
     *,
     lines: Mapping[str, Any] | None = None,
 ) -> Figure:
@@ -309,7 +309,7 @@ def overview(
         The regret bound after each replaced step.
     found : Certificate or None
         The certificate; without it only the waterfall is drawn.
-    runs : Dataset
+    runs : Dataset, optional
         Simulated runs of one policy.
     lines : mapping of str to array_like, optional
         Other lines by name, at `found.times`.
@@ -319,9 +319,9 @@ def overview(
     Figure
         The figure.
     """
-    last = runs.regret.isel(policy=0, time=-1)
-    same = int(last.time) == derivation.horizon
-    seen = float(last.mean()) if same and float(last.mean()) > 0.0 else None
+    seen = None
+    if runs is not None and int(runs.time[-1]) == derivation.horizon:
+        seen = float(runs.regret.isel(policy=0, time=-1).mean()) or None
     if found is None:
         return looseness(derivation, seen=seen)
     figure = Figure(figsize=(13.0, 4.6), layout="constrained")

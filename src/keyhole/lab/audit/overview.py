@@ -38,14 +38,14 @@ class Overview(NamedTuple):
         The certificate over time; None where there is none.
     lines : dict of str to ndarray
         Other lines at the certificate's times: theorem 2 and the regret to expect.
-    runs : Dataset
-        Simulated runs, up to 20,000 rounds.
+    runs : Dataset or None
+        Simulated runs, up to 20,000 rounds; None if nothing was simulated.
     """
 
     derivation: Derivation
     certificate: Certificate | None
     lines: dict[str, NDArray[np.float64]]
-    runs: xr.Dataset
+    runs: xr.Dataset | None
 
 
 def overview(
@@ -56,6 +56,7 @@ def overview(
     delta: float,
     v: float | None = None,
     seed: int = 1,
+    simulated: bool = True,
 ) -> Overview:
     """Return the bounds on regret and simulated runs, for `plots.overview`.
 
@@ -73,6 +74,8 @@ def overview(
         The dispersion of Thompson sampling. By default R.
     seed : int, default 1
         The seed of the runs.
+    simulated : bool, default True
+        Simulate runs.
     """
     policy = ThompsonSampling(v="oracle" if v is None else v)
     try:
@@ -83,21 +86,25 @@ def overview(
     if found is not None:
         reason = "exact steps in place of lemmas, integrated numerically"
         rows = [Row("certificate", found.value, "proved", reason)]
-    rounds = min(horizon, ROUNDS)
-    times = np.unique(np.geomspace(1, rounds, POINTS).astype(int)).tolist()
     return Overview(
         derivation(instance, horizon, delta, v=v, rows=rows),
         found,
         {} if found is None else _lines(world, instance, policy, found, delta, v),
-        simulate(
-            world,
-            {"Thompson sampling": policy},
-            horizon=rounds,
-            replications=RUNS,
-            seed=seed,
-            checkpoints=times,
-            progress=False,
-        ),
+        _runs(world, policy, min(horizon, ROUNDS), seed) if simulated else None,
+    )
+
+
+def _runs(world: LinearWorld, policy: ThompsonSampling, rounds: int, seed: int) -> xr.Dataset:
+    """Simulate runs for a picture whose axes are logarithmic."""
+    times = np.unique(np.geomspace(1, rounds, POINTS).astype(int)).tolist()
+    return simulate(
+        world,
+        {"Thompson sampling": policy},
+        horizon=rounds,
+        replications=RUNS,
+        seed=seed,
+        checkpoints=times,
+        progress=False,
     )
 
 
