@@ -24,6 +24,7 @@ from keyhole.core.kernels.online import Choice, Everyday, Online, Tally
 from keyhole.core.kernels.playing import Block, Oracle, Record, add_regret, play, run_block
 from keyhole.core.kernels.probability import chance_of, chance_rows, winning_rows
 from keyhole.core.kernels.recent import REMEMBERED, RecentIds
+from keyhole.core.kernels.retracing import retrace
 from keyhole.core.kernels.types import Floats, Ints, Rule, State, aligned_zeros, is_aligned
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "is_aligned",
     "multiply_rows",
     "play",
+    "retrace",
     "run_block",
     "sample_rows",
     "stream_state",
