@@ -5,6 +5,10 @@ As the logged policy learns, e_t of the worse arms vanishes and v_t grows withou
 mean is then dominated by a few rounds and is not normal. MinVar gives a round the share 1 / v_t,
 StableVar v_t^-1/2. The shares must be known before the round: v_t is computed at checkpoints, from
 the posterior there and the contexts of earlier rounds.
+
+A target that learns has a value that changes from round to round. Unequal shares would estimate
+another average of it than that over the rounds, so such a target has equal shares: its weights stay
+moderate, since it learns from the same data as the logged policy.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ def shares(estimator: str, target: Laws, logged: Laws, checkpoints: Checkpoints)
     ndarray of shape (n,)
         The shares, up to a factor; each depends on earlier rounds only.
     """
+    if target.moves:
+        return np.ones(len(target.rows))
     variance = variances(target, logged, checkpoints)
     # Of shares only ratios count, and a variance may be infinite.
     relative: Floats = (variance / variance.min()) ** POWERS[estimator]

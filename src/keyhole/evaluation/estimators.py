@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from keyhole.core import Floats
 from keyhole.errors import InvalidValue
@@ -62,6 +63,26 @@ class Estimate(NamedTuple):
     def error(self) -> float:
         """The standard error."""
         return float(np.sqrt(self.influence @ self.influence))
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the error, (sum s)^2 / sum s^2 of the squared influences s.
+
+        Where a few rounds dominate, the error is itself uncertain, and Student's quantiles with
+        these degrees of freedom take the place of the normal ones.
+        """
+        squares = self.influence * self.influence
+        fourth = float(squares @ squares)
+        return max(float(squares.sum()) ** 2 / fourth, 1.0) if fourth > 0.0 else np.inf
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the confidence interval of a level."""
+        reach = float(stdtrit(self.freedom, 0.5 + level / 2.0)) * self.error
+        return self.value - reach, self.value + reach
+
+    def minus(self, other: Estimate) -> Estimate:
+        """Return the difference to an estimate from the same rounds."""
+        return Estimate(self.value - other.value, self.influence - other.influence, self.weight)
 
 
 def ips(given: Pieces) -> Estimate:

@@ -1,0 +1,213 @@
+"""`evaluate`: what other policies would have earned, from a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from keyhole import checks
+from keyhole.core import Floats
+from keyhole.errors import InvalidValue, shown
+from keyhole.evaluation import adaptive
+from keyhole.evaluation.audit import LIMIT, require_sound
+from keyhole.evaluation.estimators import ESTIMATORS, Estimate, Pieces, effective_size
+from keyhole.evaluation.logged import Logged
+from keyhole.evaluation.result import Evaluation, PolicyValue
+from keyhole.evaluation.targets import Laws, Tracks, named_targets
+
+
+def evaluate(
+    log: object,
+    policies: Any,
+    *,
+    estimator: str | Iterable[str] = "minvar",
+    level: float = 0.95,
+    threshold: float = 10.0,
+    shrinkage: float = 100.0,
+    min_size: float = 30.0,
+    check: bool = True,
+) -> Evaluation:
+    """Estimate the value of policies from the log of another one.
+
+    The value is the mean reward of choosing so in the logged rounds, given the data that were
+    collected. Rounds from the first missing reward on are not used. Intervals have closed forms,
+    with Student's quantiles where a few rounds dominate.
+
+    Parameters
+    ----------
+    log : Logged, mapping or object with `columns()`
+        The log.
+    policies : target, list of targets, or mapping from names to targets
+        A target is a `Policy`, `FixedArm`, `OnFeatures`, the name of an arm, "uniform", "as
+        logged", or an array (n, K) of probabilities. A policy with the log's sharing and prior
+        precision is scored by the logged means and widths. Another prior or sharing, or a learned
+        v, replays the posterior from the logged observations.
+    estimator : str or iterable of str, default "minvar"
+        One or more of "ips", "snips", "dm", "dr", "sndr", "switch", "dros", "minvar", "stablevar".
+    level : float, default 0.95
+        Confidence level.
+    threshold : float, default 10.0
+        Weights above it are set to 0 by "switch".
+    shrinkage : float, default 100.0
+        l of the weights l w / (w^2 + l) of "dros".
+    min_size : float, default 30.0
+        Smallest effective sample size for which an estimate is given.
+    check : bool, default True
+        Raise if `audit_log` finds a problem.
+
+    Returns
+    -------
+    Evaluation
+        A row for each policy and estimator.
+
+    Raises
+    ------
+    InvalidValue
+        If the log is not sound, lacks what a target or an estimator needs, or an argument is not
+        valid.
+
+    Examples
+    --------
+    >>> import keyhole as kh
+    >>> log = dict(arms=["A", "B"], chosen=[0, 1] * 50, probability=[0.5] * 100,
+    ...            reward=[1.0, 3.0] * 50)
+    >>> found = kh.evaluate(log, {"always B": "B"}, estimator="snips")
+    >>> found["always B"].value
+    3.0
+    """
+    given = Logged.of(log)
+    level = checks.real("level", level, above=0.0, max_value=1.0 - 1e-12)
+    threshold = checks.real("threshold", threshold, min_value=0.0)
+    shrinkage = checks.real("shrinkage", shrinkage, min_value=0.0)
+    min_size = checks.real("min_size", min_size, min_value=0.0)
+    names = _estimators(estimator)
+    if checks.flag("check", check):
+        require_sound(given)
+    used = given.head(given.n_rewarded)
+    if used.n_rounds < 2:
+        raise InvalidValue(
+            f"log must have 2 rounds before its first missing reward, got {used.n_rounds}"
+        )
+    tracks = Tracks(used)
+    rows = []
+    for policy, target in named_targets(policies).items():
+        laws = tracks.laws(target)
+        pieces = pieces_of(used, laws, threshold=threshold, shrinkage=shrinkage)
+        unsupported = _unsupported(used, laws)
+        for name in names:
+            rows.append(_row(policy, name, tracks, laws, pieces, level, min_size, unsupported))
+    return Evaluation(
+        rows=tuple(rows),
+        level=level,
+        n_used=used.n_rounds,
+        n_rounds=given.n_rounds,
+        logged=float(used.reward.mean()),
+    )
+
+
+def pieces_of(log: Logged, laws: Laws, **parameters: float) -> Pieces:
+    """Return what the estimators are made of.
+
+    Parameters
+    ----------
+    log : Logged
+        A log in which every round has a reward.
+    laws : Laws
+        Probabilities of the target.
+    **parameters : float
+        Parameters of the estimators.
+    """
+    row = np.arange(log.n_rounds)
+    weight = laws.rows[row, log.chosen] / log.probability
+    if log.mean is None:
+        return Pieces(weight, log.reward, **parameters)
+    # An arm that is no candidate has no mean, and the target's probability 0.
+    model = np.where(log.candidates, log.mean, 0.0)
+    target = np.einsum("nk,nk->n", laws.rows, model)
+    return Pieces(weight, log.reward, model[row, log.chosen], target, **parameters)
+
+
+def estimate(name: str, tracks: Tracks, laws: Laws, pieces: Pieces) -> Estimate:
+    """Return an estimate by name.
+
+    Parameters
+    ----------
+    name : str
+        Name of the estimator.
+    tracks : Tracks
+        The log.
+    laws : Laws
+        Probabilities of the target.
+    pieces : Pieces
+        What the estimators are made of.
+    """
+    if name in adaptive.POWERS:
+        share = adaptive.shares(name, laws, tracks.logged, tracks.checkpoints)
+        pieces = pieces._replace(share=share)
+    return ESTIMATORS[name](pieces)
+
+
+def _row(
+    policy: str,
+    name: str,
+    tracks: Tracks,
+    laws: Laws,
+    pieces: Pieces,
+    level: float,
+    min_size: float,
+    unsupported: float,
+) -> PolicyValue:
+    found = estimate(name, tracks, laws, pieces)
+    reward = pieces.reward
+    gain = found.minus(Estimate(reward.mean(), (reward - reward.mean()) / len(reward)))
+    size = float(len(reward)) if found.weight is None else effective_size(found.weight)
+    note = _doubt(pieces.weight)
+    numbers = (found.value, found.error, *found.interval(level))
+    numbers += (gain.value, *gain.interval(level))
+    if size < min_size:
+        note = (
+            f"refused: the effective sample size is {size:.1f}, below {min_size:g}: the logged "
+            "policy chose such arms too seldom"
+        )
+        numbers = (float("nan"),) * 7
+    return PolicyValue(
+        policy,
+        name,
+        *numbers,
+        mean_weight=float(pieces.weight.mean()),
+        effective_size=size,
+        max_weight=float(pieces.weight.max()),
+        unsupported=unsupported,
+        note=note,
+    )
+
+
+def _doubt(weight: Floats) -> str:
+    """Return a note if the mean weight is far from 1, which it is in expectation."""
+    off = float(weight.mean()) - 1.0
+    error = float(weight.std()) / np.sqrt(len(weight))
+    if abs(off) <= max(LIMIT * error, 1e-6):
+        return ""
+    return (
+        f"the mean weight is {1.0 + off:.3f}, and 1 is expected: propensities are wrong, or the "
+        "logged policy hardly ever chose such arms"
+    )
+
+
+def _unsupported(log: Logged, laws: Laws) -> float:
+    if log.law is None:
+        return float("nan")
+    rare = log.law < 0.1 / np.sqrt(log.n_rounds)
+    return float((laws.rows * rare).sum() / log.n_rounds)
+
+
+def _estimators(given: str | Iterable[str]) -> list[str]:
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        if not isinstance(name, str) or name not in ESTIMATORS:
+            raise checks.unknown("estimator", name, ESTIMATORS)
+    if not names:
+        raise InvalidValue(f"estimator must be one or more names, got {shown(given)}")
+    return names
