@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keyhole import theory
+    from keyhole import evaluation, theory
     from keyhole.core import (
         OFUL,
         AnyLearner,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         MissingExtra,
         UnknownArm,
     )
+    from keyhole.evaluation import evaluate
     from keyhole.lab import audit, datasets, plots, summary
     from keyhole.lab.simulation import SimulationInterrupted, simulate
     from keyhole.lab.tables import Dataset
@@ -102,6 +103,8 @@ __all__ = [
     "audit",
     "choice_probabilities",
     "datasets",
+    "evaluate",
+    "evaluation",
     "plots",
     "simulate",
     "summary",
@@ -121,6 +124,7 @@ _HOMES = {
         *("AlreadyLearned", "DataUnavailable", "FileError", "InvalidValue", "KeyholeError"),
         *("KeyholeWarning", "MissingExtra", "UnknownArm"),
     ),
+    "keyhole.evaluation": ("evaluate",),
     "keyhole.lab.simulation": ("SimulationInterrupted", "simulate"),
     "keyhole.lab.tables": ("Dataset",),
     "keyhole.lab.worlds": (
@@ -134,6 +138,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = {
     "audit": "keyhole.lab.audit",
     "datasets": "keyhole.lab.datasets",
+    "evaluation": "keyhole.evaluation",
     "plots": "keyhole.lab.plots",
     "summary": "keyhole.lab.summary",
     "theory": "keyhole.theory",

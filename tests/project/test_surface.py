@@ -57,6 +57,8 @@ PUBLIC = [
     "audit",
     "choice_probabilities",
     "datasets",
+    "evaluate",
+    "evaluation",
     "plots",
     "simulate",
     "summary",

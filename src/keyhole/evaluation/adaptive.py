@@ -13,6 +13,8 @@ moderate, since it learns from the same data as the logged policy.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from keyhole.core import Floats
@@ -64,12 +66,10 @@ def variances(target: Laws, logged: Laws, checkpoints: Checkpoints) -> Floats:
     n, k = target.rows.shape
     edges = [0, *checkpoints.starts.tolist(), n]
     if target.at is not None and logged.at is not None:
-        found = [
-            _second_moment(pi, e).mean() for pi, e in zip(target.at, logged.at, strict=True)
-        ]
+        found = [_second_moment(pi, e).mean() for pi, e in zip(target.at, logged.at, strict=True)]
     else:
         own = _second_moment(target.rows, logged.rows)
-        found = [own[low:high].mean() for low, high in zip(edges, edges[1:-1], strict=False)]
+        found = [own[low:high].mean() for low, high in pairwise(edges[:-1])]
     # Before the first round nothing is known: k is v_t of a fixed arm under uniform choices.
     return np.repeat([float(k), *found], np.diff(edges))
 

@@ -169,7 +169,7 @@ def _difference(log: Logged) -> tuple[float, int | None]:
     return float(off.max()), int(wrong.argmax()) if wrong.any() else None
 
 
-def _ratio(deviation: Floats, spread: Floats) -> Floats:
+def _ratio(deviation: Any, spread: Floats) -> Floats:
     """Return deviation / spread: rounding of a certain count is 0, more is infinite."""
     certain = spread == 0.0
     ratio: Floats = deviation / np.where(certain, 1.0, spread)

@@ -386,5 +386,3 @@ def _refuse(wrong: NDArray[np.bool_], name: str, values: Floats, rule: str) -> N
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         at = f"[{', '.join(map(str, place))}]" if place else ""
         raise InvalidValue(f"{name}{at} must be {rule}, got {values[place]:g}")
-
-

@@ -8,6 +8,7 @@ on some of the coordinates, it is the one that these data would have led to.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -125,7 +126,7 @@ def replay(log: Logged, model: Model, rule: Rule, checkpoints: Checkpoints) -> R
     seen = y[:, 0] if y.shape[1] == 1 else y
     out, at = np.empty((4, n, k)), []
     edges = [0, *checkpoints.starts.tolist(), n]
-    for c, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+    for c, (low, high) in enumerate(pairwise(edges)):
         if c > 0:
             mean, width = posterior.predict(parameter_of, seen[checkpoints.contexts[c - 1]])
             optimism, dispersion = explorer.explorations()

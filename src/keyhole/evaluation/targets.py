@@ -101,9 +101,7 @@ class Tracks:
             # The logged rule at the round of the checkpoint is known before that round.
             at = tuple(
                 law_of(
-                    scores._replace(
-                        optimism=log.optimism[start], dispersion=log.dispersion[start]
-                    ),
+                    scores._replace(optimism=log.optimism[start], dispersion=log.dispersion[start]),
                     float(log.epsilon[start]),
                     log.candidates[contexts],
                 )

@@ -1,4 +1,4 @@
-"""Retracing a log: what a posterior predicted before each round, given the choices that were made."""
+"""Retracing a log: what a posterior predicted before each round, given the logged choices."""
 
 from __future__ import annotations
 

@@ -91,13 +91,12 @@ def evaluate(
             f"log must have 2 rounds before its first missing reward, got {used.n_rounds}"
         )
     tracks = Tracks(used)
-    rows = []
+    rows: list[PolicyValue] = []
     for policy, target in named_targets(policies).items():
         laws = tracks.laws(target)
-        pieces = pieces_of(used, laws, threshold=threshold, shrinkage=shrinkage)
-        unsupported = _unsupported(used, laws)
-        for name in names:
-            rows.append(_row(policy, name, tracks, laws, pieces, level, min_size, unsupported))
+        pieces = pieces_of(used, laws)._replace(threshold=threshold, shrinkage=shrinkage)
+        limits = (level, min_size)
+        rows += [_row(policy, name, tracks, laws, pieces, limits) for name in names]
     return Evaluation(
         rows=tuple(rows),
         level=level,
@@ -107,7 +106,7 @@ def evaluate(
     )
 
 
-def pieces_of(log: Logged, laws: Laws, **parameters: float) -> Pieces:
+def pieces_of(log: Logged, laws: Laws) -> Pieces:
     """Return what the estimators are made of.
 
     Parameters
@@ -116,17 +115,15 @@ def pieces_of(log: Logged, laws: Laws, **parameters: float) -> Pieces:
         A log in which every round has a reward.
     laws : Laws
         Probabilities of the target.
-    **parameters : float
-        Parameters of the estimators.
     """
     row = np.arange(log.n_rounds)
     weight = laws.rows[row, log.chosen] / log.probability
     if log.mean is None:
-        return Pieces(weight, log.reward, **parameters)
+        return Pieces(weight, log.reward)
     # An arm that is no candidate has no mean, and the target's probability 0.
     model = np.where(log.candidates, log.mean, 0.0)
     target = np.einsum("nk,nk->n", laws.rows, model)
-    return Pieces(weight, log.reward, model[row, log.chosen], target, **parameters)
+    return Pieces(weight, log.reward, model[row, log.chosen], target)
 
 
 def estimate(name: str, tracks: Tracks, laws: Laws, pieces: Pieces) -> Estimate:
@@ -155,23 +152,24 @@ def _row(
     tracks: Tracks,
     laws: Laws,
     pieces: Pieces,
-    level: float,
-    min_size: float,
-    unsupported: float,
+    limits: tuple[float, float],
 ) -> PolicyValue:
+    level, min_size = limits
     found = estimate(name, tracks, laws, pieces)
     reward = pieces.reward
     gain = found.minus(Estimate(reward.mean(), (reward - reward.mean()) / len(reward)))
     size = float(len(reward)) if found.weight is None else effective_size(found.weight)
     note = _doubt(pieces.weight)
-    numbers = (found.value, found.error, *found.interval(level))
-    numbers += (gain.value, *gain.interval(level))
+    low, high = found.interval(level)
+    gain_low, gain_high = gain.interval(level)
+    numbers = (found.value, found.error, low, high, gain.value, gain_low, gain_high)
     if size < min_size:
         note = (
             f"refused: the effective sample size is {size:.1f}, below {min_size:g}: the logged "
             "policy chose such arms too seldom"
         )
-        numbers = (float("nan"),) * 7
+        nan = float("nan")
+        numbers = (nan, nan, nan, nan, nan, nan, nan)
     return PolicyValue(
         policy,
         name,
@@ -179,7 +177,7 @@ def _row(
         mean_weight=float(pieces.weight.mean()),
         effective_size=size,
         max_weight=float(pieces.weight.max()),
-        unsupported=unsupported,
+        unsupported=_unsupported(tracks.log, laws),
         note=note,
     )
 
