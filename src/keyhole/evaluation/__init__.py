@@ -11,7 +11,7 @@ from keyhole.evaluation.evaluating import evaluate
 from keyhole.evaluation.logged import Logged
 from keyhole.evaluation.result import Evaluation, PolicyValue
 from keyhole.evaluation.sequences import ConfidenceSequence, gain_sequence, value_sequence
-from keyhole.evaluation.targets import FixedArm, OnFeatures
+from keyhole.evaluation.targets import FixedArm, OnFeatures, WithFloor
 
 __all__ = [
     "ESTIMATORS",
@@ -23,6 +23,7 @@ __all__ = [
     "Logged",
     "OnFeatures",
     "PolicyValue",
+    "WithFloor",
     "audit_log",
     "choose_v",
     "evaluate",

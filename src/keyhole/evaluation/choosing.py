@@ -13,6 +13,7 @@ from keyhole.errors import InvalidValue
 from keyhole.evaluation.evaluating import evaluate
 from keyhole.evaluation.logged import Logged
 from keyhole.evaluation.result import Evaluation
+from keyhole.evaluation.targets import WithFloor
 
 # Multiples of the logged dispersion that are compared by default.
 MULTIPLES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -49,7 +50,7 @@ def choose_v(
 ) -> ChosenV:
     """Compare values of v on a log, and return the best if it is better for sure.
 
-    The gain is that of choosing with this v from the logged posteriors. A run with a smaller v
+    The gain is that of choosing with this v from the logged posteriors, with the logged epsilon. A run with a smaller v
     would have explored less and known less, which no log of another run can show: a small v looks
     better here than it is.
 
@@ -86,8 +87,10 @@ def choose_v(
     if grid.size == 0 or grid[0] < 0.0:
         raise InvalidValue(f"values must be one or more numbers of at least 0, got {values}")
     targets = {
-        f"v = {v:.4g}": ThompsonSampling(
-            v=float(v), sharing=given.sharing, prior_precision=given.prior_precision
+        f"v = {v:.4g}": WithFloor(
+            ThompsonSampling(
+                v=float(v), sharing=given.sharing, prior_precision=given.prior_precision
+            )
         )
         for v in grid
     }

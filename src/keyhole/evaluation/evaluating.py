@@ -40,8 +40,8 @@ def evaluate(
     log : Logged, mapping or object with `columns()`
         The log.
     policies : target, list of targets, or mapping from names to targets
-        A target is a `Policy`, `FixedArm`, `OnFeatures`, the name of an arm, "uniform", "as
-        logged", or an array (n, K) of probabilities. A policy with the log's sharing and prior
+        A target is a `Policy`, `FixedArm`, `OnFeatures`, `WithFloor`, the name of an arm,
+        "uniform", "as logged", or an array (n, K) of probabilities. A policy with the log's sharing and prior
         precision is scored by the logged means and widths. Another prior or sharing, or a learned
         v, replays the posterior from the logged observations.
     estimator : str or iterable of str, default "minvar"

@@ -89,7 +89,9 @@ class Replayed(NamedTuple):
     at: tuple[Scores, ...]
 
 
-def replay(log: Logged, model: Model, rule: Rule, checkpoints: Checkpoints) -> Replayed:
+def replay(
+    log: Logged, model: Model, rule: Rule, checkpoints: Checkpoints | None = None
+) -> Replayed:
     """Return the scores of a rule on a posterior that learns the log.
 
     Parameters
@@ -100,7 +102,7 @@ def replay(log: Logged, model: Model, rule: Rule, checkpoints: Checkpoints) -> R
         Recipe of the posterior.
     rule : Rule
         The rule.
-    checkpoints : Checkpoints
+    checkpoints : Checkpoints, optional
         Where scores at other contexts are computed.
 
     Returns
@@ -125,6 +127,7 @@ def replay(log: Logged, model: Model, rule: Rule, checkpoints: Checkpoints) -> R
     # The posterior takes one row for all arms as (n, d).
     seen = y[:, 0] if y.shape[1] == 1 else y
     out, at = np.empty((4, n, k)), []
+    checkpoints = checkpoints or Checkpoints(np.empty(0, np.int64), ())
     edges = [0, *checkpoints.starts.tolist(), n]
     for c, (low, high) in enumerate(pairwise(edges)):
         if c > 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -56,14 +56,36 @@ class OnFeatures:
         object.__setattr__(self, "columns", indices)
 
 
-Target: TypeAlias = Policy | FixedArm | OnFeatures | str | Any
+@dataclass(frozen=True)
+class WithFloor:
+    """A policy that picks a candidate uniformly with a fixed probability.
+
+    Parameters
+    ----------
+    policy : Policy or OnFeatures
+        What it does otherwise.
+    epsilon : float or "as logged", default "as logged"
+        Probability of a uniform choice; by default that of the log in each round.
+    """
+
+    policy: Policy | OnFeatures
+    epsilon: float | Literal["as logged"] = "as logged"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, Policy | OnFeatures):
+            raise InvalidValue(f"policy must be a Policy or OnFeatures, got {shown(self.policy)}")
+        if self.epsilon != AS_LOGGED:
+            checks.real("epsilon", self.epsilon, min_value=0.0, max_value=1.0)
+
+
+Target: TypeAlias = Policy | FixedArm | OnFeatures | WithFloor | str | Any
 
 
 class Laws(NamedTuple):
     """Probabilities of a target: in every round, and at the contexts of every checkpoint."""
 
     rows: Floats  # (n, K)
-    at: tuple[Floats, ...] | None  # C arrays (m, K); None if the log has no observations
+    at: tuple[Floats, ...] | None  # C arrays (m, K), or None if they are not known or not needed
     moves: bool  # whether the target changes with what was learned
 
 
@@ -114,7 +136,7 @@ class Tracks:
 
         Parameters
         ----------
-        target : Policy, FixedArm, OnFeatures, "uniform", "as logged", an arm, or an array
+        target : Policy, FixedArm, OnFeatures, WithFloor, "uniform", "as logged", an arm, or an array
             The target, as in `evaluate`.
 
         Returns
@@ -129,6 +151,8 @@ class Tracks:
         UnknownArm
             If the log does not have the target's arm, or not in every round.
         """
+        if isinstance(target, WithFloor):
+            return self._floored(target)
         if isinstance(target, OnFeatures):
             return self._replayed(target.policy, target.columns)
         if isinstance(target, Policy):
@@ -168,7 +192,7 @@ class Tracks:
         log = self.log
         if not isinstance(given, np.ndarray | list | tuple):
             raise InvalidValue(
-                "a target must be a Policy, FixedArm, OnFeatures, an arm, 'uniform', 'as logged' "
+                "a target must be a Policy, FixedArm, OnFeatures, WithFloor, an arm, 'uniform', 'as logged' "
                 f"or an array of probabilities, got {shown(given)}"
             )
         law = checks.floats("target", given)
@@ -187,6 +211,13 @@ class Tracks:
                 "candidate in that row"
             )
         return self._stationary(law)
+
+    def _floored(self, target: WithFloor) -> Laws:
+        laws = self.laws(target.policy)
+        floor = self.log.epsilon if target.epsilon == AS_LOGGED else np.array(target.epsilon)
+        mixed = np.broadcast_to(floor, (self.log.n_rounds,))[:, None]
+        rows = (1.0 - mixed) * laws.rows + mixed * uniform_law(self.log.candidates)
+        return laws._replace(rows=rows)
 
     def _stationary(self, law: Floats) -> Laws:
         at = tuple(law[rows] for rows in self.checkpoints.contexts)
@@ -207,13 +238,7 @@ class Tracks:
         nothing = np.zeros(())
         scores = Scores(mean, width, nothing, nothing).under(rule)
         rows = law_of(scores, rule.epsilon, self.log.candidates)
-        at = None
-        if self.own is not None:
-            at = tuple(
-                law_of(one.under(rule), rule.epsilon, self.log.candidates[contexts])
-                for one, contexts in zip(self.own.at, self.checkpoints.contexts, strict=True)
-            )
-        return Laws(rows, at, moves=True)
+        return Laws(rows, None, moves=True)
 
     def _replayed(self, policy: Policy, columns: tuple[int, ...] | None) -> Laws:
         rule = policy.plain_rule()
@@ -222,13 +247,8 @@ class Tracks:
                 f"the probabilities of {policy!r} are not known in closed form: give "
                 "draw='per-arm', or probabilities of your own"
             )
-        found = replay(self.log, Model.of_policy(policy, columns), rule, self.checkpoints)
-        rows = law_of(found.rows, rule.epsilon, self.log.candidates)
-        at = tuple(
-            law_of(one, rule.epsilon, self.log.candidates[contexts])
-            for one, contexts in zip(found.at, self.checkpoints.contexts, strict=True)
-        )
-        return Laws(rows, at, moves=True)
+        found = replay(self.log, Model.of_policy(policy, columns), rule)
+        return Laws(law_of(found.rows, rule.epsilon, self.log.candidates), None, moves=True)
 
 
 def named_targets(policies: Any) -> dict[str, Target]:
@@ -241,7 +261,7 @@ def named_targets(policies: Any) -> dict[str, Target]:
     """
     if isinstance(policies, Mapping):
         found = {str(name): one for name, one in policies.items()}
-    elif isinstance(policies, Policy | FixedArm | OnFeatures | str):
+    elif isinstance(policies, Policy | FixedArm | OnFeatures | WithFloor | str):
         found = {name_of(policies): policies}
     elif isinstance(policies, np.ndarray):
         found = {"probabilities": policies}
@@ -265,4 +285,6 @@ def name_of(target: Target) -> str:
         return f"always {target.arm}"
     if isinstance(target, OnFeatures):
         return f"{target.policy!r} on columns {', '.join(map(str, target.columns))}"
+    if isinstance(target, WithFloor):
+        return f"{name_of(target.policy)} with floor {target.epsilon}"
     return repr(target) if isinstance(target, Policy) else "probabilities"
