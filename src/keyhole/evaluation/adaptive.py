@@ -1,9 +1,9 @@
-"""Shares of rounds for logs that were collected adaptively (Hadad et al. 2021, Zhan et al. 2021).
+"""The variance of each round, for logs that were collected adaptively.
 
 The variance of a round's term G is about v_t = mean over contexts x of sum_a pi(a|x)^2 / e_t(a|x).
 As the logged policy learns, e_t of the worse arms vanishes and v_t grows without bound: a plain
 mean is then dominated by a few rounds and is not normal. MinVar gives a round the share 1 / v_t,
-StableVar v_t^-1/2. The shares must be known before the round: v_t is computed at checkpoints, from
+StableVar v_t^-1/2 (Hadad et al. 2021, Zhan et al. 2021). The shares must be known before the round: v_t is computed at checkpoints, from
 the posterior there and the contexts of earlier rounds.
 
 A target that learns has a value that changes from round to round. Unequal shares would estimate
@@ -21,37 +21,11 @@ from keyhole.core import Floats
 from keyhole.evaluation.replay import Checkpoints
 from keyhole.evaluation.targets import Laws
 
-# The exponent of v_t in a round's share.
-POWERS = {"minvar": -1.0, "stablevar": -0.5}
-
-
-def shares(estimator: str, target: Laws, logged: Laws, checkpoints: Checkpoints) -> Floats:
-    """Return the share of each round, (n,).
-
-    Parameters
-    ----------
-    estimator : {"minvar", "stablevar"}
-        Name of the estimator.
-    target, logged : Laws
-        Probabilities of the target and of the logged policy.
-    checkpoints : Checkpoints
-        Where they are known at other contexts.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        The shares, up to a factor; each depends on earlier rounds only.
-    """
-    if target.moves:
-        return np.ones(len(target.rows))
-    variance = variances(target, logged, checkpoints)
-    # Of shares only ratios count, and a variance may be infinite.
-    relative: Floats = (variance / variance.min()) ** POWERS[estimator]
-    return relative
-
 
 def variances(target: Laws, logged: Laws, checkpoints: Checkpoints) -> Floats:
     """Return v_t of each round, (n,): constant from one checkpoint to the next.
+
+    It depends on earlier rounds only. For a target that learns it is 1.
 
     Without observations, the rounds of the block before a checkpoint stand in for the contexts and
     the posterior at the checkpoint: their v_s, each at its own context and posterior.
@@ -64,6 +38,8 @@ def variances(target: Laws, logged: Laws, checkpoints: Checkpoints) -> Floats:
         Where they are known at other contexts.
     """
     n, k = target.rows.shape
+    if target.moves:
+        return np.ones(n)
     edges = [0, *checkpoints.starts.tolist(), n]
     if target.at is not None and logged.at is not None:
         found = [_second_moment(pi, e).mean() for pi, e in zip(target.at, logged.at, strict=True)]
@@ -76,6 +52,9 @@ def variances(target: Laws, logged: Laws, checkpoints: Checkpoints) -> Floats:
 
 def _second_moment(target: Floats, logged: Floats) -> Floats:
     """Return sum_a pi(a)^2 / e(a) of each row, infinite where e is 0 and pi is not."""
+    if (logged > 0.0).all():
+        plain: Floats = np.einsum("nk,nk->n", target, target / logged)
+        return plain
     with np.errstate(divide="ignore", over="ignore"):
         terms = np.where(target > 0.0, target * target / np.where(target > 0.0, logged, 1.0), 0.0)
     moment: Floats = terms.sum(axis=1)

@@ -50,9 +50,9 @@ def choose_v(
 ) -> ChosenV:
     """Compare values of v on a log, and return the best if it is better for sure.
 
-    The gain is that of choosing with this v from the logged posteriors, with the logged epsilon. A run with a smaller v
-    would have explored less and known less, which no log of another run can show: a small v looks
-    better here than it is.
+    The gain is that of choosing with this v from the logged posteriors, with the logged epsilon. A
+    run with a smaller v would have explored less and known less, which no log of another run can
+    show: a small v looks better here than it is.
 
     Parameters
     ----------

@@ -22,15 +22,15 @@ class Pieces(NamedTuple):
     """What the estimators are made of, (n,) each.
 
     `q_chosen` and `q_target` are the reward model at the chosen arm and its mean under the target,
-    or None without a model. `share` weighs the rounds in adaptive estimates. `threshold` and
-    `shrinkage` are the parameters of `switch` and `dros`.
+    or None without a model. `variance` is v_t of each round, for adaptive estimates. `threshold`
+    and `shrinkage` are the parameters of `switch` and `dros`.
     """
 
     weight: Floats
     reward: Floats
     q_chosen: Floats | None = None
     q_target: Floats | None = None
-    share: Floats | None = None
+    variance: Floats | None = None
     threshold: float = 10.0
     shrinkage: float = 100.0
 
@@ -132,17 +132,28 @@ def dros(given: Pieces) -> Estimate:
     return _mean(given.outcomes(shrunk), shrunk)
 
 
-def weighted_dr(given: Pieces) -> Estimate:
-    """Return sum h G / sum h with the share h of each round (Hadad et al. 2021)."""
-    if given.share is None:
-        raise InvalidValue("share must be given for an adaptive estimator, got None")
-    outcomes, h = given.outcomes(), given.share
+def minvar(given: Pieces) -> Estimate:
+    """Return sum h G / sum h with shares h = 1 / v_t."""
+    return _weighted(given, -1.0)
+
+
+def stablevar(given: Pieces) -> Estimate:
+    """Return sum h G / sum h with shares h = v_t^-1/2."""
+    return _weighted(given, -0.5)
+
+
+def _weighted(given: Pieces, power: float) -> Estimate:
+    if given.variance is None:
+        raise InvalidValue("variance must be given for an adaptive estimator, got None")
+    # Of shares only ratios count. A variance may be infinite, but for that of the first round.
+    h = (given.variance / given.variance.min()) ** power
+    outcomes = given.outcomes()
     total = _positive(h.sum())
     value = float(h @ outcomes / total)
     return Estimate(value, h * (outcomes - value) / total, h * given.weight)
 
 
-# Every estimator by its name. The last two differ in the share of each round.
+# Every estimator by its name.
 ESTIMATORS: dict[str, Callable[[Pieces], Estimate]] = {
     "ips": ips,
     "snips": snips,
@@ -151,8 +162,8 @@ ESTIMATORS: dict[str, Callable[[Pieces], Estimate]] = {
     "sndr": sndr,
     "switch": switch,
     "dros": dros,
-    "minvar": weighted_dr,
-    "stablevar": weighted_dr,
+    "minvar": minvar,
+    "stablevar": stablevar,
 }
 
 

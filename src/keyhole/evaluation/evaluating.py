@@ -10,12 +10,15 @@ import numpy as np
 from keyhole import checks
 from keyhole.core import Floats
 from keyhole.errors import InvalidValue, shown
-from keyhole.evaluation import adaptive
+from keyhole.evaluation.adaptive import variances
 from keyhole.evaluation.audit import LIMIT, require_sound
 from keyhole.evaluation.estimators import ESTIMATORS, Estimate, Pieces, effective_size
 from keyhole.evaluation.logged import Logged
 from keyhole.evaluation.result import Evaluation, PolicyValue
 from keyhole.evaluation.targets import Laws, Tracks, named_targets
+
+# Estimators that need the variance of each round.
+ADAPTIVE = ("minvar", "stablevar")
 
 
 def evaluate(
@@ -41,9 +44,9 @@ def evaluate(
         The log.
     policies : target, list of targets, or mapping from names to targets
         A target is a `Policy`, `FixedArm`, `OnFeatures`, `WithFloor`, the name of an arm,
-        "uniform", "as logged", or an array (n, K) of probabilities. A policy with the log's sharing and prior
-        precision is scored by the logged means and widths. Another prior or sharing, or a learned
-        v, replays the posterior from the logged observations.
+        "uniform", "as logged", or an array (n, K) of probabilities. A policy with the log's sharing
+        and prior precision is scored by the logged means and widths. Another prior or sharing, or a
+        learned v, replays the posterior from the logged observations.
     estimator : str or iterable of str, default "minvar"
         One or more of "ips", "snips", "dm", "dr", "sndr", "switch", "dros", "minvar", "stablevar".
     level : float, default 0.95
@@ -95,8 +98,11 @@ def evaluate(
     for policy, target in named_targets(policies).items():
         laws = tracks.laws(target)
         pieces = pieces_of(used, laws)._replace(threshold=threshold, shrinkage=shrinkage)
-        limits = (level, min_size)
-        rows += [_row(policy, name, tracks, laws, pieces, limits) for name in names]
+        if any(name in ADAPTIVE for name in names):
+            variance = variances(laws, tracks.logged, tracks.checkpoints)
+            pieces = pieces._replace(variance=variance)
+        unsupported, limits = _unsupported(used, laws), (level, min_size)
+        rows += [_row(policy, name, pieces, unsupported, limits) for name in names]
     return Evaluation(
         rows=tuple(rows),
         level=level,
@@ -121,41 +127,20 @@ def pieces_of(log: Logged, laws: Laws) -> Pieces:
     if log.mean is None:
         return Pieces(weight, log.reward)
     # An arm that is no candidate has no mean, and the target's probability 0.
-    model = np.where(log.candidates, log.mean, 0.0)
+    model = log.mean if log.candidates.all() else np.where(log.candidates, log.mean, 0.0)
     target = np.einsum("nk,nk->n", laws.rows, model)
     return Pieces(weight, log.reward, model[row, log.chosen], target)
-
-
-def estimate(name: str, tracks: Tracks, laws: Laws, pieces: Pieces) -> Estimate:
-    """Return an estimate by name.
-
-    Parameters
-    ----------
-    name : str
-        Name of the estimator.
-    tracks : Tracks
-        The log.
-    laws : Laws
-        Probabilities of the target.
-    pieces : Pieces
-        What the estimators are made of.
-    """
-    if name in adaptive.POWERS:
-        share = adaptive.shares(name, laws, tracks.logged, tracks.checkpoints)
-        pieces = pieces._replace(share=share)
-    return ESTIMATORS[name](pieces)
 
 
 def _row(
     policy: str,
     name: str,
-    tracks: Tracks,
-    laws: Laws,
     pieces: Pieces,
+    unsupported: float,
     limits: tuple[float, float],
 ) -> PolicyValue:
     level, min_size = limits
-    found = estimate(name, tracks, laws, pieces)
+    found = ESTIMATORS[name](pieces)
     reward = pieces.reward
     gain = found.minus(Estimate(reward.mean(), (reward - reward.mean()) / len(reward)))
     size = float(len(reward)) if found.weight is None else effective_size(found.weight)
@@ -177,7 +162,7 @@ def _row(
         mean_weight=float(pieces.weight.mean()),
         effective_size=size,
         max_weight=float(pieces.weight.max()),
-        unsupported=_unsupported(tracks.log, laws),
+        unsupported=unsupported,
         note=note,
     )
 
@@ -198,7 +183,7 @@ def _unsupported(log: Logged, laws: Laws) -> float:
     if log.law is None:
         return float("nan")
     rare = log.law < 0.1 / np.sqrt(log.n_rounds)
-    return float((laws.rows * rare).sum() / log.n_rounds)
+    return float(laws.rows[rare].sum() / log.n_rounds)
 
 
 def _estimators(given: str | Iterable[str]) -> list[str]:

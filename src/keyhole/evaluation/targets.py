@@ -136,7 +136,7 @@ class Tracks:
 
         Parameters
         ----------
-        target : Policy, FixedArm, OnFeatures, WithFloor, "uniform", "as logged", an arm, or an array
+        target : target
             The target, as in `evaluate`.
 
         Returns
@@ -192,8 +192,8 @@ class Tracks:
         log = self.log
         if not isinstance(given, np.ndarray | list | tuple):
             raise InvalidValue(
-                "a target must be a Policy, FixedArm, OnFeatures, WithFloor, an arm, 'uniform', 'as logged' "
-                f"or an array of probabilities, got {shown(given)}"
+                "a target must be a Policy, FixedArm, OnFeatures, WithFloor, an arm, 'uniform', "
+                f"'as logged' or an array of probabilities, got {shown(given)}"
             )
         law = checks.floats("target", given)
         if law.ndim != 2 or law.shape[1] != log.n_arms or len(law) < log.n_rounds:
