@@ -3,8 +3,8 @@
 The variance of a round's term G is about v_t = mean over contexts x of sum_a pi(a|x)^2 / e_t(a|x).
 As the logged policy learns, e_t of the worse arms vanishes and v_t grows without bound: a plain
 mean is then dominated by a few rounds and is not normal. MinVar gives a round the share 1 / v_t,
-StableVar v_t^-1/2 (Hadad et al. 2021, Zhan et al. 2021). The shares must be known before the round: v_t is computed at checkpoints, from
-the posterior there and the contexts of earlier rounds.
+StableVar v_t^-1/2 (Hadad et al. 2021, Zhan et al. 2021). The shares must be known before the round:
+v_t is computed at checkpoints, from the posterior there and the contexts of earlier rounds.
 
 A target that learns has a value that changes from round to round. Unequal shares would estimate
 another average of it than that over the rounds, so such a target has equal shares: its weights stay
