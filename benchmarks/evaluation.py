@@ -26,7 +26,8 @@ import numpy as np
 import keyhole as kh
 from benchmarks.peers.environments import HOME, environment, pip_install
 from keyhole.core import Floats, Ints, Rule, kernels
-from keyhole.evaluation import ESTIMATORS, FixedArm, Logged
+from keyhole.evaluation import FixedArm, Logged
+from keyhole.evaluation.estimators import ESTIMATORS
 
 LEVEL = 0.95
 DIM = 3

@@ -53,18 +53,28 @@ def test_wrong_propensities_are_refused(kind: str) -> None:
     found = audit_log(columns)
     assert not found.is_sound
     assert any("the logged scores give" in one for one in found.problems)
-    with pytest.raises(kh.InvalidValue, match="the log is not sound: .*check=False"):
+    with pytest.raises(kh.InvalidValue, match=r"the log is not sound: .*check=False"):
         kh.evaluate(columns, "uniform")
     kh.evaluate(columns, "uniform", check=False)
 
 
-@pytest.mark.parametrize(("kind", "message"), [("certain", "every choice"), ("uniform", "more")])
-def test_wrong_propensities_show_without_scores(kind: str, message: str) -> None:
-    columns = online_columns(kh.ThompsonSampling(v=0.5))
-    bare = {name: columns[name] for name in ("arms", "chosen", "reward")}
-    found = audit_log({**bare, "probability": wrong(kind, columns)})
-    assert any(message in one for one in found.problems)
-    assert audit_log({**bare, "probability": columns["probability"]}).is_sound
+@pytest.mark.parametrize(
+    ("probability", "message"), [(1.0, "every choice"), (1 / 3, "more often"), (None, "")]
+)
+def test_wrong_propensities_show_without_scores(probability: float | None, message: str) -> None:
+    rng = np.random.default_rng(6)
+    chosen = rng.choice(3, size=2000, p=[0.6, 0.2, 0.2])
+    e = np.array([0.6, 0.2, 0.2])[chosen]
+    found = audit_log(
+        {
+            "arms": ("A", "B", "C"),
+            "chosen": chosen,
+            "reward": np.zeros(2000),
+            "probability": e if probability is None else np.full(2000, probability),
+        }
+    )
+    assert found.is_sound == (probability is None)
+    assert message in "".join(found.problems)
 
 
 def test_wrong_tables_of_probabilities_show_by_their_counts() -> None:

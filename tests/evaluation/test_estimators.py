@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import keyhole as kh
-from keyhole.evaluation import ESTIMATORS
-from keyhole.evaluation.estimators import Pieces, effective_size
+from keyhole.evaluation.estimators import ESTIMATORS, Pieces, effective_size
 from tests.logs import random_columns, small
 
 # The target of the three rounds, and what follows: w = 0.4, 2, 1.

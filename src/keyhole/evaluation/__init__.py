@@ -6,7 +6,6 @@ grows; `choose_v` for Thompson sampling.
 
 from keyhole.evaluation.audit import LogAudit, audit_log
 from keyhole.evaluation.choosing import ChosenV, choose_v
-from keyhole.evaluation.estimators import ESTIMATORS
 from keyhole.evaluation.evaluating import evaluate
 from keyhole.evaluation.logged import Logged
 from keyhole.evaluation.result import Evaluation, PolicyValue
@@ -14,7 +13,6 @@ from keyhole.evaluation.sequences import ConfidenceSequence, gain_sequence, valu
 from keyhole.evaluation.targets import FixedArm, OnFeatures, WithFloor
 
 __all__ = [
-    "ESTIMATORS",
     "ChosenV",
     "ConfidenceSequence",
     "Evaluation",

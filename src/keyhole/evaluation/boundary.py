@@ -20,7 +20,7 @@ from keyhole.core import Floats, Ints
 # Parameter of the gamma density: the bound is tightest when sum (x - g)^2 is near it.
 RHO = 1.0
 # Bisection halves the bracket this many times, to below the rounding of float64.
-HALVINGS = 80
+HALVINGS = 60
 
 
 def log_wealth(s: Floats, v: Floats) -> Floats:

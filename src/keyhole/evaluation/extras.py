@@ -28,6 +28,7 @@ def load(module: str, wanted: str) -> Any:
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("keyhole"):
             raise
+        package = (missing.name or module).split(".")[0]
         raise MissingExtra(
-            f"{wanted} needs {missing.name}, which is not installed: {install_line('lab')}"
+            f"{wanted} needs {package}, which is not installed: {install_line('lab')}"
         ) from None

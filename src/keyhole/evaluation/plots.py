@@ -69,7 +69,7 @@ def forest(found: Evaluation) -> Figure:
             axes.annotate("refused", (found.logged, place), (6, -3), textcoords="offset points")
     names = [f"{row.policy}, {row.estimator}" if several else row.policy for row in found.rows]
     axes.set_yticks(range(len(names)), [_plain(name) for name in names])
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.5, -0.5)
     axes.axvline(found.logged, color=GREY, linestyle="--", linewidth=1.0, label="as logged")
     axes.legend(frameon=False, fontsize="small")
     _dress(axes, f"mean reward, {100 * found.level:g}% intervals", "")
@@ -99,7 +99,7 @@ def over_time(found: ConfidenceSequence, margin: float = 0.0) -> Figure:
     if found.quantity == "gain":
         axes.axhline(margin, color=GREY, linestyle="--", linewidth=1.0)
         at = found.decided_at(margin)
-        title += f": {found.verdict(margin)}"
+        title += f": {found.advice(margin)}"
         if at is not None:
             axes.axvline(at, color=RED, linewidth=1.0)
     spread = found.high[len(found.high) // 4 :].max() - found.low[len(found.low) // 4 :].min()

@@ -27,7 +27,7 @@ N_LOOKS = 500
 # The asymptotic sequence begins here, and is tightest at the second number.
 ASYMPTOTIC_START, TIGHTEST = 50, 1000.0
 
-Verdict = Literal["deploy", "drop", "not yet"]
+Advice = Literal["deploy", "drop", "not yet"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ConfidenceSequence:
     low: Floats
     high: Floats
 
-    def verdict(self, margin: float = 0.0) -> Verdict:
+    def advice(self, margin: float = 0.0) -> Advice:
         """Return "deploy", "drop" or "not yet" at the last look.
 
         Parameters
@@ -64,7 +64,10 @@ class ConfidenceSequence:
         margin : float, default 0.0
             Deploy if the lower bound of the gain is above it; drop if the upper bound is below.
         """
-        return self._verdict(margin, -1)
+        margin = self._margin(margin)
+        if self.low[-1] > margin:
+            return "deploy"
+        return "drop" if self.high[-1] < margin else "not yet"
 
     def decided_at(self, margin: float = 0.0) -> int | None:
         """Return the number of rounds at the first look that decided, or None.
@@ -72,7 +75,7 @@ class ConfidenceSequence:
         Parameters
         ----------
         margin : float, default 0.0
-            As in `verdict`.
+            As in `advice`.
         """
         margin = self._margin(margin)
         decided = (self.low > margin) | (self.high < margin)
@@ -91,17 +94,11 @@ class ConfidenceSequence:
         )
 
     def __str__(self) -> str:
-        end = f": {self.verdict()}" if self.quantity == "gain" else ""
+        end = f": {self.advice()}" if self.quantity == "gain" else ""
         return (
             f"{self.quantity} of {self.policy} after {self.looks[-1]:,} rounds: "
             f"{self.estimate[-1]:.4f} [{self.low[-1]:.4f}, {self.high[-1]:.4f}]{end}"
         )
-
-    def _verdict(self, margin: float, look: int) -> Verdict:
-        margin = self._margin(margin)
-        if self.low[look] > margin:
-            return "deploy"
-        return "drop" if self.high[look] < margin else "not yet"
 
     def _margin(self, margin: float) -> float:
         if self.quantity != "gain":
@@ -187,7 +184,7 @@ def gain_sequence(
     """Return a confidence sequence for the gain of a policy over the logged policy.
 
     The gain at a look is the mean over the rounds up to it: a logged policy that learns becomes
-    better, so a gain may shrink. `ConfidenceSequence.verdict` is the stop rule.
+    better, so a gain may shrink. `ConfidenceSequence.advice` is the stop rule.
 
     Parameters
     ----------

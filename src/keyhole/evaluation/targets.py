@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -45,7 +45,7 @@ class OnFeatures:
     """
 
     policy: Policy
-    columns: tuple[int, ...]
+    columns: Sequence[int]
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
@@ -154,7 +154,7 @@ class Tracks:
         if isinstance(target, WithFloor):
             return self._floored(target)
         if isinstance(target, OnFeatures):
-            return self._replayed(target.policy, target.columns)
+            return self._replayed(target.policy, tuple(target.columns))
         if isinstance(target, Policy):
             return self._of_policy(target)
         if isinstance(target, FixedArm):
