@@ -1,6 +1,5 @@
 """Targets: exact probabilities of every policy, from scores or by replay."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -152,8 +151,9 @@ def test_an_arm_that_the_log_never_chooses_has_an_infinite_variance() -> None:
     tracks = Tracks(Logged(**random_columns(4, 2)))
     target = Laws(np.array([[0.5, 0.5]] * 4), None, moves=False)
     assert np.isinf(variances(target, logged, tracks.checkpoints)[1:]).all()
-    none = replace(FixedArm("A"))
-    assert np.isfinite(variances(tracks.laws(none), logged, tracks.checkpoints)).all()
+    assert np.isfinite(variances(tracks.laws("A"), logged, tracks.checkpoints)).all()
+    tiny = Laws(np.array([[1.0, 1e-320]] * 4), None, moves=True)
+    assert np.isinf(variances(target, tiny, tracks.checkpoints)[1:]).all()
 
 
 WRONG: list[tuple[Any, str]] = [

@@ -52,10 +52,11 @@ def variances(target: Laws, logged: Laws, checkpoints: Checkpoints) -> Floats:
 
 def _second_moment(target: Floats, logged: Floats) -> Floats:
     """Return sum_a pi(a)^2 / e(a) of each row, infinite where e is 0 and pi is not."""
-    if (logged > 0.0).all():
-        plain: Floats = np.einsum("nk,nk->n", target, target / logged)
-        return plain
+    # A quotient beyond float64 is infinite, as it is with e = 0.
     with np.errstate(divide="ignore", over="ignore"):
+        if (logged > 0.0).all():
+            plain: Floats = np.einsum("nk,nk->n", target, target / logged)
+            return plain
         terms = np.where(target > 0.0, target * target / np.where(target > 0.0, logged, 1.0), 0.0)
     moment: Floats = terms.sum(axis=1)
     return moment

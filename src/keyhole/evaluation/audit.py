@@ -17,8 +17,8 @@ from keyhole.evaluation import extras
 from keyhole.evaluation.logged import Logged
 from keyhole.evaluation.tables import table
 
-# A sound log exceeds this many standard deviations with a probability of 6e-5 per arm.
-LIMIT = 4.0
+# A sound log exceeds this many standard deviations with a probability of 6e-7 per arm.
+LIMIT = 5.0
 # Logged probabilities may differ from computed ones by rounding in a file.
 ABSOLUTE, RELATIVE = 1e-9, 1e-4
 

@@ -164,7 +164,8 @@ def value_sequence(
     scale = 1.0 + cap
     low = scale * lower_bounds(below, 0.5 / scale, times, alpha / 2.0, scale)
     high = 1.0 - scale * lower_bounds(above, 0.5 / scale, times, alpha / 2.0, scale)
-    estimate = scale * np.cumsum(below)[times - 1] / times
+    # The two sides estimate the value and 1 less it; their mean varies less than either.
+    estimate = 0.5 + 0.5 * scale * np.cumsum(below - above)[times - 1] / times
     if not laws.moves:
         low, high = np.maximum.accumulate(low), np.minimum.accumulate(high)
     low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
@@ -225,7 +226,7 @@ def gain_sequence(
     above = 1.0 + (pieces.weight - 1.0) * (1.0 - reward)
     low = lower_bounds(below, 1.0, times, alpha / 2.0) - 1.0
     high = 1.0 - lower_bounds(above, 1.0, times, alpha / 2.0)
-    estimate = np.cumsum(below)[times - 1] / times - 1.0
+    estimate = 0.5 * np.cumsum(below - above)[times - 1] / times
     low, high = np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
     parts = [span * one for one in (estimate, low, high)]
     return ConfidenceSequence(name_of(policy), "gain", level, times, *parts)
