@@ -107,6 +107,14 @@ def test_v_is_chosen_only_if_it_is_better_for_sure() -> None:
     assert own.mean_weight == pytest.approx(1.0, abs=1e-9)
 
 
+def test_other_v_keep_the_logged_floor() -> None:
+    rng = np.random.default_rng(13)
+    log = simulated(rng, n_arms=3, rounds=300, signal=0.6, epsilon=0.2).log
+    own = choose_v(log, [1.0]).evaluation.rows[0]
+    assert own.mean_weight == pytest.approx(1.0, abs=1e-9)
+    assert own.max_weight == pytest.approx(1.0, abs=1e-9)
+
+
 def test_a_grid_of_v_is_checked() -> None:
     with pytest.raises(kh.InvalidValue, match="must have the column 'dispersion'"):
         choose_v(random_columns())

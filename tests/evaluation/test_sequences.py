@@ -78,6 +78,9 @@ def test_bounds_mirror_when_rewards_do() -> None:
     other = value_sequence(turned, "uniform", cap=1.0)
     np.testing.assert_allclose(found.low, 1.0 - other.high, atol=1e-12)
     np.testing.assert_allclose(found.high, 1.0 - other.low, atol=1e-12)
+    gain, less = gain_sequence(columns, "uniform"), gain_sequence(turned, "uniform")
+    np.testing.assert_allclose(gain.low, -less.high, atol=1e-12)
+    np.testing.assert_allclose(gain.estimate, -less.estimate, atol=1e-12)
 
 
 def test_units_do_not_matter() -> None:
@@ -105,9 +108,29 @@ def test_terms_with_a_model_keep_the_mean_and_stay_above_minus_k() -> None:
         laws = Tracks(log).laws(target)
         weight = target[:, arm] / e
         terms = _terms(log, laws, weight, rewards[:, arm], (0.0, 1.0), 2.0, is_mirrored=False)
-        assert terms.min() >= -2.0 / 3.0
         total += e * 3.0 * terms
     np.testing.assert_allclose(total, (target * rewards).sum(axis=1), atol=1e-12)
+
+
+def test_a_term_is_at_least_minus_k_also_where_a_table_is_rounded() -> None:
+    """Worst case: w = 1000, a reward of 0 and a model of 1; the table says 0.001005, not 0.001."""
+    from keyhole.evaluation.logged import Logged
+    from keyhole.evaluation.sequences import _terms
+    from keyhole.evaluation.targets import Tracks
+
+    log = Logged(
+        arms=["A", "B"],
+        chosen=[0, 0],
+        probability=[0.001, 0.5],
+        probabilities=[[0.001005, 0.998995], [0.5, 0.5]],
+        reward=[0.0, 0.0],
+        mean=[[1.0, 0.0], [1.0, 0.0]],
+    )
+    laws = Tracks(log).laws("A")
+    weight = np.array([1000.0, 2.0])
+    terms = _terms(log, laws, weight, log.reward, (0.0, 1.0), 0.5, is_mirrored=False)
+    # phi = w (0 - k / w) + k / w in the first round; 2 (0 - 1/4) + 1/4 in the second.
+    np.testing.assert_allclose(1.5 * terms, [-0.5 + 0.0005, -0.5 + 0.25], atol=1e-15)
 
 
 def test_only_the_value_of_a_target_that_stays_keeps_earlier_bounds() -> None:

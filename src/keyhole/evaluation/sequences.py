@@ -273,12 +273,11 @@ def _terms(
     worst, span = units
     q = np.clip((np.where(log.candidates, log.mean, worst) - worst) / span, 0.0, 1.0)
     q = 1.0 - q if is_mirrored else q
-    with np.errstate(divide="ignore", invalid="ignore"):
-        most = np.where(laws.rows > 0.0, cap * log.law / laws.rows, np.inf)
-    row = np.arange(log.n_rounds)
-    # The logged probability is the one that weights divide by.
-    own = np.divide(cap, weight, out=np.full(len(weight), np.inf), where=weight > 0.0)
-    most[row, log.chosen] = own
+    row, law = np.arange(log.n_rounds), log.law.copy()
+    # Weights divide by the logged probability, of which a table may have fewer digits.
+    law[row, log.chosen] = log.probability
+    most = np.full(law.shape, np.inf)
+    np.divide(cap * law, laws.rows, out=most, where=laws.rows > 0.0)
     capped = np.minimum(q, most)
     phi = weight * (reward - capped[row, log.chosen]) + (laws.rows * capped).sum(axis=1)
     scaled: Floats = phi / (1.0 + cap)
