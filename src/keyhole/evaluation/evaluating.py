@@ -187,6 +187,8 @@ def _unsupported(log: Logged, laws: Laws) -> float:
 
 
 def _estimators(given: str | Iterable[str]) -> list[str]:
+    if not isinstance(given, str) and not checks.is_listing(given):
+        raise checks.unknown("estimator", given, ESTIMATORS)
     names = [given] if isinstance(given, str) else list(given)
     for name in names:
         if not isinstance(name, str) or name not in ESTIMATORS:

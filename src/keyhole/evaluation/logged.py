@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keyhole import checks
-from keyhole.core import Floats, Ints, Sharing
+from keyhole.core import Arm, Floats, Ints, Sharing, arm_name
 from keyhole.errors import InvalidValue, UnknownArm, shown
 from keyhole.evaluation.scores import Scores, law_of
 
@@ -28,7 +28,7 @@ class Logged:
 
     Parameters
     ----------
-    arms : sequence
+    arms : sequence of str or int
         Names of the K arms.
     chosen : array_like of int of shape (n,)
         Index in `arms` of the chosen arm.
@@ -77,7 +77,7 @@ class Logged:
     Logged(3 rounds, 2 arms, rewards up to round 2)
     """
 
-    arms: tuple[Any, ...]
+    arms: tuple[Arm, ...]
     chosen: Ints  # (n,)
     probability: Floats  # (n,)
     reward: Floats  # (n,)
@@ -299,17 +299,20 @@ def check_law(name: str, law: Floats) -> None:
         raise InvalidValue(f"{name}[{t}] must add up to 1, got {total[t]:g}")
 
 
-def _names(arms: Any) -> tuple[Any, ...]:
+def _names(arms: Any) -> tuple[Arm, ...]:
     if not checks.is_listing(arms) or isinstance(arms, str):
         raise InvalidValue(f"arms must be the names of the arms, got {shown(arms)}")
-    names = tuple(arms)
+    names = tuple(arm_name(arm) for arm in arms)
     if not names or len(set(names)) < len(names):
         raise InvalidValue(f"arms must be one or more different names, got {shown(names)}")
     return names
 
 
-def _chosen(given: ArrayLike, n: int, arms: tuple[Any, ...]) -> Ints:
-    chosen = np.asarray(given)
+def _chosen(given: ArrayLike, n: int, arms: tuple[Arm, ...]) -> Ints:
+    try:
+        chosen = np.asarray(given)
+    except Exception as reason:  # a user-defined object may raise anything
+        raise InvalidValue(f"chosen cannot be read as an array: {shown(reason)}") from reason
     if chosen.dtype.kind not in "iu" or chosen.shape != (n,):
         raise InvalidValue(
             f"chosen must be {n} indices of arms, whole numbers from 0 to {len(arms) - 1}, got "

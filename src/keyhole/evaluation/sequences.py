@@ -346,8 +346,8 @@ def _check_bounds(reward: Floats, bounds: tuple[float, float]) -> None:
 def _looks(looks: Any, first: int, n: int) -> Ints:
     if looks is None:
         return np.unique(np.linspace(first, n, min(N_LOOKS, n - first + 1)).astype(np.int64))
-    times = np.asarray(looks)
-    right = times.ndim == 1 and times.size > 0 and times.dtype.kind in "iu"
+    times = checks.floats("looks", looks)
+    right = times.ndim == 1 and times.size > 0 and bool((times == times.round()).all())
     if not right or times.min() < first or times.max() > n or (np.diff(times) <= 0).any():
         raise InvalidValue(
             f"looks must be increasing whole numbers from {first} to {n}, got {shown(looks)}"

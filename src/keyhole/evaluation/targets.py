@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from keyhole import checks
-from keyhole.core import Floats, Policy, Rule
+from keyhole.core import Arm, Floats, Policy, Rule, arm_name
 from keyhole.errors import InvalidValue, UnknownArm, shown
 from keyhole.evaluation.logged import Logged, check_law
 from keyhole.evaluation.replay import Checkpoints, Model, Replayed, replay
@@ -25,11 +25,14 @@ class FixedArm:
 
     Parameters
     ----------
-    arm : hashable
+    arm : str or int
         Name of the arm.
     """
 
-    arm: Any
+    arm: Arm
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arm", arm_name(self.arm))
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,10 @@ class OnFeatures:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
             raise InvalidValue(f"policy must be a Policy, got {shown(self.policy)}")
-        if not checks.is_listing(self.columns) or not self.columns:
+        given = list(self.columns) if checks.is_listing(self.columns) else []
+        if not given:
             raise InvalidValue(f"columns must be one or more indices, got {shown(self.columns)}")
-        indices = tuple(checks.integer("a column", one, min_value=0) for one in self.columns)
+        indices = tuple(checks.integer("a column", one, min_value=0) for one in given)
         object.__setattr__(self, "columns", indices)
 
 
@@ -74,8 +78,9 @@ class WithFloor:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy | OnFeatures):
             raise InvalidValue(f"policy must be a Policy or OnFeatures, got {shown(self.policy)}")
-        if self.epsilon != AS_LOGGED:
-            checks.real("epsilon", self.epsilon, min_value=0.0, max_value=1.0)
+        if not (isinstance(self.epsilon, str) and self.epsilon == AS_LOGGED):
+            floor = checks.real("epsilon", self.epsilon, min_value=0.0, max_value=1.0)
+            object.__setattr__(self, "epsilon", floor)
 
 
 Target: TypeAlias = Policy | FixedArm | OnFeatures | WithFloor | str | Any
@@ -173,7 +178,7 @@ class Tracks:
     def _uniform(self) -> Laws:
         return self._stationary(uniform_law(self.log.candidates))
 
-    def _fixed(self, arm: Any) -> Laws:
+    def _fixed(self, arm: Arm) -> Laws:
         log = self.log
         if arm not in log.arms:
             raise UnknownArm(f"the log has no arm {shown(arm)}; its arms are {shown(log.arms)}")
