@@ -5,6 +5,7 @@
     python -m benchmarks.evaluation coverage --logs 1000 --arms 2 --rounds 500
     python -m benchmarks.evaluation sequences --logs 200
     python -m benchmarks.evaluation controls            # propensities that are wrong must show
+    python -m benchmarks.evaluation open-bandit         # one real policy's value from another's log
     python -m benchmarks.evaluation speed
 
 Peers are installed into environments of their own under `.peers`. docs/how-to/evaluation.md has the
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import keyhole as kh
 from benchmarks.peers.environments import HOME, environment, pip_install
@@ -313,11 +315,14 @@ def same_arrays(
     return log, {**columns, "target": target, "looks": np.array([10, 100, 1000, rounds])}
 
 
+def _obp() -> Path:
+    needs = ("numpy", "pandas", "scikit-learn", "scipy", "pyyaml", "tqdm")
+    return peer("obp", *needs, without="obp==0.4.1")
+
+
 def obp() -> None:
     """Print the largest difference to obp on the same arrays."""
-    python = peer(
-        "obp", "numpy", "pandas", "scikit-learn", "scipy", "pyyaml", "tqdm", without="obp==0.4.1"
-    )
+    python = _obp()
     worst = 0.0
     for seed in range(5):
         log, arrays = same_arrays(seed)
@@ -356,6 +361,36 @@ def _bounds(log: dict[str, Any], arrays: dict[str, Any]) -> Iterator[tuple[float
     for t in arrays["looks"].tolist():
         found = kh.evaluation.value_sequence(log, arrays["target"], looks=[t])
         yield float(found.low[0]), float(found.high[0]), t
+
+
+def open_bandit() -> None:
+    """Print the value of uniform choices from real logs of Thompson sampling, beside their own.
+
+    obp's wheel has 10,000 rows of both policies in each of three campaigns of the Open Bandit data.
+    """
+    python = _obp()
+    [folder] = python.parents[1].glob("lib/*/site-packages/obp/dataset/obd")
+    print("| campaign | estimator | from the Thompson log | 95% | uniform log | 95% |")
+    for campaign in ("all", "men", "women"):
+        own, other = (
+            pd.read_csv(folder / name / campaign / f"{campaign}.csv") for name in ("random", "bts")
+        )
+        n_arms = int(max(own.item_id.max(), other.item_id.max())) + 1
+        clicks = own.click.to_numpy(float)
+        reach = 1.96 * clicks.std() / np.sqrt(len(clicks))
+        log = {
+            "arms": range(n_arms),
+            "chosen": other.item_id.to_numpy(np.int64),
+            "probability": other.propensity_score.to_numpy(float),
+            "reward": other.click.to_numpy(float),
+        }
+        for row in kh.evaluate(log, "uniform", estimator=("ips", "snips"), check=False).rows:
+            print(
+                f"| {campaign} | {row.estimator} | {row.value:.4f} | {row.low:.4f} to "
+                f"{row.high:.4f} | {clicks.mean():.4f} | {clicks.mean() - reach:.4f} to "
+                f"{clicks.mean() + reach:.4f} |"
+            )
+        print(kh.evaluation.audit_log(log).problems)
 
 
 # -- sequences ------------------------------------------------------------------------------------
@@ -515,7 +550,9 @@ def speed() -> None:
 def main() -> None:
     """Run one of the checks."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["obp", "vw", "coverage", "controls", "sequences", "speed"])
+    parser.add_argument(
+        "what", choices=["obp", "vw", "coverage", "controls", "sequences", "open-bandit", "speed"]
+    )
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--arms", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=500)
@@ -528,7 +565,7 @@ def main() -> None:
     elif given.what == "sequences":
         sequences(given.logs, given.rounds, given.seed)
     else:
-        {"obp": obp, "vw": vw, "speed": speed}[given.what]()
+        {"obp": obp, "vw": vw, "open-bandit": open_bandit, "speed": speed}[given.what]()
 
 
 if __name__ == "__main__":
