@@ -83,17 +83,17 @@ def _logged(y: Floats, chosen: Ints, reward: Floats, rule: Rule, n_arms: int) ->
     out = np.empty((4, len(y), n_arms))
     explorer = kernels.Explorer(posterior.core, rule)
     kernels.retrace(explorer, np.arange(n_arms), y[:, None], chosen, reward, out)
-    law = kh.choice_probabilities(out[0], out[1], epsilon=rule.epsilon)
+    propensity = kh.choice_probabilities(out[0], out[1], epsilon=rule.epsilon)
     return Logged(
         arms=range(n_arms),
         chosen=chosen,
-        probability=law[np.arange(len(y)), chosen],
+        probability=propensity[np.arange(len(y)), chosen],
         reward=reward,
         mean=out[0],
         width=out[1],
         dispersion=1.0,
         epsilon=rule.epsilon,
-        probabilities=law,
+        probabilities=propensity,
         observation=y,
     )
 
@@ -120,8 +120,8 @@ def truth(world: Simulated, name: str) -> float:
     assert world.log.mean is not None
     assert world.log.width is not None
     v = {"v/2": 0.5, "2v": 2.0}[name]
-    law = kh.choice_probabilities(world.log.mean, v * world.log.width)
-    return float((law * world.values).sum(axis=1).mean())
+    propensity = kh.choice_probabilities(world.log.mean, v * world.log.width)
+    return float((propensity * world.values).sum(axis=1).mean())
 
 
 # -- coverage -------------------------------------------------------------------------------------
@@ -303,15 +303,15 @@ def same_arrays(
         Number of rounds.
     """
     rng = np.random.default_rng(seed)
-    law, target = rng.dirichlet(np.full(4, concentration), (2, rounds))
-    chosen = (rng.random((rounds, 1)) > law.cumsum(axis=1)).sum(axis=1).clip(max=3)
+    propensity, target = rng.dirichlet(np.full(4, concentration), (2, rounds))
+    chosen = (rng.random((rounds, 1)) > propensity.cumsum(axis=1)).sum(axis=1).clip(max=3)
     columns = {
         "chosen": chosen,
-        "probability": law[np.arange(rounds), chosen],
+        "probability": propensity[np.arange(rounds), chosen],
         "reward": (rng.random(rounds) < 0.35 + 0.1 * chosen).astype(float),
         "mean": rng.random((rounds, 4)),
     }
-    log = {"arms": range(4), "probabilities": law, **columns}
+    log = {"arms": range(4), "probabilities": propensity, **columns}
     return log, {**columns, "target": target, "looks": np.array([10, 100, 1000, rounds])}
 
 
@@ -459,7 +459,7 @@ def bernoulli(
     log = world.log
     assert log.mean is not None
     assert log.width is not None
-    assert log.law is not None
+    assert log.propensity is not None
     chance = ndtr(world.values / 2.0)
     reward = (rng.random(log.n_rounds) < chance[np.arange(log.n_rounds), log.chosen]).astype(float)
     made = Logged(
@@ -471,33 +471,33 @@ def bernoulli(
         width=log.width,
         dispersion=1.0,
         epsilon=log.epsilon,
-        probabilities=log.law,
+        probabilities=log.propensity,
     )
     # The mean of Phi(a + b z) over a standard normal z is Phi(a / sqrt(1 + b^2)).
     spread = np.sqrt(1.0 + (world.eta[:, 1:] ** 2).sum(axis=1) / 4.0)
     arms = ndtr(world.eta[:, 0] / 2.0 / spread)
     steps = np.arange(1, log.n_rounds + 1)
     if target == "v/2":
-        law = kh.choice_probabilities(log.mean, 0.5 * log.width)
-        value = np.cumsum((law * chance).sum(axis=1)) / steps
+        propensity = kh.choice_probabilities(log.mean, 0.5 * log.width)
+        value = np.cumsum((propensity * chance).sum(axis=1)) / steps
     else:
         value = np.full(log.n_rounds, arms[0] if target == "fixed arm" else arms.mean())
-    logged = np.cumsum((log.law * chance).sum(axis=1)) / steps
+    logged = np.cumsum((log.propensity * chance).sum(axis=1)) / steps
     return made, value, value - logged
 
 
 def _weights(log: Logged, target: Any) -> dict[str, Any]:
-    law = np.zeros((log.n_rounds, log.n_arms))
+    propensity = np.zeros((log.n_rounds, log.n_arms))
     if isinstance(target, FixedArm):
-        law[:, 0] = 1.0
+        propensity[:, 0] = 1.0
     elif target == "uniform":
-        law[:] = 1.0 / log.n_arms
+        propensity[:] = 1.0 / log.n_arms
     else:
         assert log.mean is not None
         assert log.width is not None
-        law = kh.choice_probabilities(log.mean, target.v * log.width)
+        propensity = kh.choice_probabilities(log.mean, target.v * log.width)
     columns = {"chosen": log.chosen, "probability": log.probability, "reward": log.reward}
-    return {**columns, "target": law}
+    return {**columns, "target": propensity}
 
 
 def _normal_misses(log: Logged, target: Any, value: Floats, looks: Ints) -> bool:
@@ -516,7 +516,7 @@ def speed() -> None:
     """Print processor seconds for a million rows, and rows per second with an integral."""
     rng = np.random.default_rng(0)
     n, k = 1_000_000, 10
-    law = np.full((n, k), 1.0 / k)
+    propensity = np.full((n, k), 1.0 / k)
     target = rng.random((n, k))
     target /= target.sum(axis=1, keepdims=True)
     log = Logged(
@@ -525,7 +525,7 @@ def speed() -> None:
         probability=np.full(n, 1.0 / k),
         reward=rng.normal(size=n),
         mean=rng.normal(size=(n, k)),
-        probabilities=law,
+        probabilities=propensity,
     )
     start = time.process_time()
     kh.evaluate(log, target, estimator=list(ESTIMATORS), check=False)

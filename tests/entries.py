@@ -463,18 +463,18 @@ def _learned_by_levels() -> Call:
 
 def evaluations() -> Entries:
     """Logs, and what is asked of them."""
-    law = np.tile([0.5, 0.5], (60, 1))
+    propensity = np.tile([0.5, 0.5], (60, 1))
     columns: dict[str, Any] = {
         "arms": ["A", "B"],
         "chosen": np.tile([0, 1], 30),
-        "probability": law[:, 0],
+        "probability": propensity[:, 0],
         "reward": np.tile([0.0, 1.0], 30),
         "mean": np.zeros((60, 2)),
         "width": np.ones((60, 2)),
         "optimism": 0.0,
         "dispersion": 1.0,
         "epsilon": 0.1,
-        "probabilities": law,
+        "probabilities": propensity,
         "observation": np.ones((60, 2)),
         "sharing": "per-arm",
         "prior_precision": 1.0,

@@ -46,15 +46,15 @@ def online_columns(
 def random_columns(rounds: int = 400, n_arms: int = 4, seed: int = 1) -> dict[str, Any]:
     """Return columns with known probabilities, a model and rewards 0 or 1."""
     rng = np.random.default_rng(seed)
-    law = rng.dirichlet(np.full(n_arms, 3.0), rounds)
-    chosen = (rng.random((rounds, 1)) > law.cumsum(axis=1)).sum(axis=1).clip(max=n_arms - 1)
+    propensity = rng.dirichlet(np.full(n_arms, 3.0), rounds)
+    chosen = (rng.random((rounds, 1)) > propensity.cumsum(axis=1)).sum(axis=1).clip(max=n_arms - 1)
     return {
         "arms": tuple("ABCDEFGH"[:n_arms]),
         "chosen": chosen,
-        "probability": law[np.arange(rounds), chosen],
+        "probability": propensity[np.arange(rounds), chosen],
         "reward": (rng.random(rounds) < 0.2 + 0.15 * chosen).astype(float),
         "mean": rng.random((rounds, n_arms)),
-        "probabilities": law,
+        "probabilities": propensity,
     }
 
 

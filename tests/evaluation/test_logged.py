@@ -109,6 +109,10 @@ WRONG = [
     ({"probabilities": [[0.5, 0.5], [0.7, 0.2], [0.2, 0.8]]}, r"probabilities\[1\] must add up"),
     ({"probabilities": [[0.5, 0.5], [0.5, 0.5], [0.2, 0.8]]}, r"must equal probability\[1\]"),
     ({"probabilities": [[0.5, 0.5], [1.2, -0.2], [0.2, 0.8]]}, r"probabilities\[1, 0\] must be"),
+    (
+        {"mean": [[0.5, 1.0], [NAN, 1.0], [1.0, 1.0]]},
+        r"probabilities\[1, 0\] must be 0 where mean is missing, got 0.75",
+    ),
     ({"dispersion": [1.0, -1.0, 1.0]}, r"dispersion\[1\] must be from 0"),
     ({"epsilon": 1.5}, "epsilon must be from 0 to 1, got 1.5"),
     ({"optimism": [1.0, 2.0]}, "optimism must be a number or have shape"),

@@ -105,9 +105,11 @@ def test_terms_with_a_model_keep_the_mean_and_stay_above_minus_k() -> None:
         e = columns["probabilities"][:, arm]
         one = {**columns, "chosen": np.full(50, arm), "probability": e, "reward": rewards[:, arm]}
         log = Logged(**one)
-        laws = Tracks(log).laws(target)
+        propensities = Tracks(log).propensities(target)
         weight = target[:, arm] / e
-        terms = _terms(log, laws, weight, rewards[:, arm], (0.0, 1.0), 2.0, is_mirrored=False)
+        terms = _terms(
+            log, propensities, weight, rewards[:, arm], (0.0, 1.0), 2.0, is_mirrored=False
+        )
         total += e * 3.0 * terms
     np.testing.assert_allclose(total, (target * rewards).sum(axis=1), atol=1e-12)
 
@@ -126,9 +128,9 @@ def test_a_term_is_at_least_minus_k_also_where_a_table_is_rounded() -> None:
         reward=[0.0, 0.0],
         mean=[[1.0, 0.0], [1.0, 0.0]],
     )
-    laws = Tracks(log).laws("A")
+    propensities = Tracks(log).propensities("A")
     weight = np.array([1000.0, 2.0])
-    terms = _terms(log, laws, weight, log.reward, (0.0, 1.0), 0.5, is_mirrored=False)
+    terms = _terms(log, propensities, weight, log.reward, (0.0, 1.0), 0.5, is_mirrored=False)
     # phi = w (0 - k / w) + k / w in the first round; 2 (0 - 1/4) + 1/4 in the second.
     np.testing.assert_allclose(1.5 * terms, [-0.5 + 0.0005, -0.5 + 0.25], atol=1e-15)
 

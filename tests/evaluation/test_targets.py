@@ -8,7 +8,7 @@ import pytest
 import keyhole as kh
 from keyhole.evaluation import FixedArm, Logged, OnFeatures, WithFloor
 from keyhole.evaluation.adaptive import variances
-from keyhole.evaluation.targets import Laws, Tracks, named_targets
+from keyhole.evaluation.targets import Propensities, Tracks, named_targets
 from tests.logs import online_columns, random_columns
 
 
@@ -17,8 +17,8 @@ def log() -> Logged:
     return Logged(**online_columns(kh.ThompsonSampling(v=1.0)))
 
 
-def law(log: Logged, target: Any) -> Any:
-    return Tracks(log).laws(target).rows
+def propensity(log: Logged, target: Any) -> Any:
+    return Tracks(log).propensities(target).rows
 
 
 def test_every_rule_is_what_choice_probabilities_says(log: Logged) -> None:
@@ -37,11 +37,13 @@ def test_every_rule_is_what_choice_probabilities_says(log: Logged) -> None:
         (WithFloor(kh.ThompsonSampling(v=0.3), 0.1), expected(mean, 0.3 * width, epsilon=0.1)),
     ]
     for target, rows in pairs:
-        np.testing.assert_allclose(law(log, target), rows, atol=1e-12)
+        np.testing.assert_allclose(propensity(log, target), rows, atol=1e-12)
 
 
 def test_the_logged_policy_is_as_logged(log: Logged) -> None:
-    np.testing.assert_array_equal(law(log, kh.ThompsonSampling(v=1.0)), law(log, "as logged"))
+    np.testing.assert_array_equal(
+        propensity(log, kh.ThompsonSampling(v=1.0)), propensity(log, "as logged")
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_a_replayed_posterior_is_that_of_a_bandit(log: Logged, policy: kh.Policy
     """A bandit that learns the logged rewards would choose with these probabilities."""
     assert log.observation is not None
     bandit = kh.Bandit(policy, arms=3, dim=2, seed=1)
-    rows = law(log, policy)
+    rows = propensity(log, policy)
     for t in range(60):
         y = log.observation[t, 0]
         found = bandit.choice_probabilities(y)
@@ -72,9 +74,11 @@ def test_a_subset_of_features_is_a_log_with_these_features_alone(log: Logged) ->
     columns = online_columns(kh.ThompsonSampling(v=1.0))
     fewer = Logged(**{**columns, "observation": columns["observation"][:, :1]})
     policy = kh.ThompsonSampling(v=1.0, prior_precision=2.0)
-    np.testing.assert_allclose(law(log, OnFeatures(policy, [0])), law(fewer, policy), atol=1e-12)
-    all_of_them = law(log, OnFeatures(kh.ThompsonSampling(v=1.0), [0, 1]))
-    np.testing.assert_allclose(all_of_them, law(log, "as logged"), atol=1e-8)
+    np.testing.assert_allclose(
+        propensity(log, OnFeatures(policy, [0])), propensity(fewer, policy), atol=1e-12
+    )
+    all_of_them = propensity(log, OnFeatures(kh.ThompsonSampling(v=1.0), [0, 1]))
+    np.testing.assert_allclose(all_of_them, propensity(log, "as logged"), atol=1e-8)
 
 
 def test_observations_of_each_arm_replay_like_one_for_all(log: Logged) -> None:
@@ -82,20 +86,22 @@ def test_observations_of_each_arm_replay_like_one_for_all(log: Logged) -> None:
     repeated = np.repeat(columns["observation"][:, None], 3, axis=1)
     each = Logged(**{**columns, "observation": repeated})
     policy = kh.ThompsonSampling(v=1.0, prior_precision=3.0)
-    np.testing.assert_allclose(law(each, policy), law(log, policy), atol=1e-12)
+    np.testing.assert_allclose(propensity(each, policy), propensity(log, policy), atol=1e-12)
 
 
 def test_a_floor_as_logged_is_the_log_s_own() -> None:
     columns = online_columns(kh.EpsilonGreedy(0.25))
     log = Logged(**columns)
-    np.testing.assert_allclose(law(log, WithFloor(kh.Greedy())), law(log, "as logged"), atol=1e-12)
+    np.testing.assert_allclose(
+        propensity(log, WithFloor(kh.Greedy())), propensity(log, "as logged"), atol=1e-12
+    )
 
 
 def test_variances_are_those_of_the_posteriors_at_checkpoints(log: Logged) -> None:
     """v_t of "always arm 0" is the mean of 1 / e_t(0 | x_s) over earlier contexts."""
     assert log.observation is not None
     tracks = Tracks(log)
-    found = variances(tracks.laws(FixedArm(0)), tracks.logged, tracks.checkpoints)
+    found = variances(tracks.propensities(FixedArm(0)), tracks.logged, tracks.checkpoints)
     assert found[0] == 3.0
     starts = tracks.checkpoints.starts
     for c in (3, len(starts) - 1):
@@ -121,7 +127,7 @@ def test_a_share_never_depends_on_its_own_round_or_later_ones(observed: bool) ->
     for given in (columns, changed):
         tracks = Tracks(Logged(**given))
         last = int(tracks.checkpoints.starts[tracks.checkpoints.starts <= 150][-1])
-        v = variances(tracks.laws("uniform"), tracks.logged, tracks.checkpoints)
+        v = variances(tracks.propensities("uniform"), tracks.logged, tracks.checkpoints)
         # The rounds of a block have the share that was fixed at its start.
         found.append(v)
     np.testing.assert_allclose(found[0][: last + 1], found[1][: last + 1], rtol=1e-12)
@@ -131,28 +137,28 @@ def test_a_share_never_depends_on_its_own_round_or_later_ones(observed: bool) ->
 def test_variances_without_observations_are_of_the_block_before() -> None:
     log = Logged(**random_columns(10))
     tracks = Tracks(log)
-    assert log.law is not None
-    found = variances(tracks.laws("A"), tracks.logged, tracks.checkpoints)
+    assert log.propensity is not None
+    found = variances(tracks.propensities("A"), tracks.logged, tracks.checkpoints)
     edges = [0, *tracks.checkpoints.starts.tolist(), 10]
     assert found[0] == 4.0
     for before, low, high in zip(edges, edges[1:], edges[2:], strict=False):
-        expected = (1.0 / log.law[before:low, 0]).mean()
+        expected = (1.0 / log.propensity[before:low, 0]).mean()
         np.testing.assert_allclose(found[low:high], expected, rtol=1e-12)
 
 
 def test_a_target_that_learns_has_equal_shares(log: Logged) -> None:
     tracks = Tracks(log)
-    v = variances(tracks.laws(kh.Greedy()), tracks.logged, tracks.checkpoints)
+    v = variances(tracks.propensities(kh.Greedy()), tracks.logged, tracks.checkpoints)
     np.testing.assert_array_equal(v, 1.0)
 
 
 def test_an_arm_that_the_log_never_chooses_has_an_infinite_variance() -> None:
-    logged = Laws(np.array([[1.0, 0.0]] * 4), None, moves=True)
+    logged = Propensities(np.array([[1.0, 0.0]] * 4), None, moves=True)
     tracks = Tracks(Logged(**random_columns(4, 2)))
-    target = Laws(np.array([[0.5, 0.5]] * 4), None, moves=False)
+    target = Propensities(np.array([[0.5, 0.5]] * 4), None, moves=False)
     assert np.isinf(variances(target, logged, tracks.checkpoints)[1:]).all()
-    assert np.isfinite(variances(tracks.laws("A"), logged, tracks.checkpoints)).all()
-    tiny = Laws(np.array([[1.0, 1e-320]] * 4), None, moves=True)
+    assert np.isfinite(variances(tracks.propensities("A"), logged, tracks.checkpoints)).all()
+    tiny = Propensities(np.array([[1.0, 1e-320]] * 4), None, moves=True)
     assert np.isinf(variances(target, tiny, tracks.checkpoints)[1:]).all()
 
 

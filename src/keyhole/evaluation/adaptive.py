@@ -19,10 +19,10 @@ import numpy as np
 
 from keyhole.core import Floats
 from keyhole.evaluation.replay import Checkpoints
-from keyhole.evaluation.targets import Laws
+from keyhole.evaluation.targets import Propensities
 
 
-def variances(target: Laws, logged: Laws, checkpoints: Checkpoints) -> Floats:
+def variances(target: Propensities, logged: Propensities, checkpoints: Checkpoints) -> Floats:
     """Return v_t of each round, (n,): constant from one checkpoint to the next.
 
     It depends on earlier rounds only. For a target that learns it is 1.
@@ -32,7 +32,7 @@ def variances(target: Laws, logged: Laws, checkpoints: Checkpoints) -> Floats:
 
     Parameters
     ----------
-    target, logged : Laws
+    target, logged : Propensities
         Probabilities of the target and of the logged policy.
     checkpoints : Checkpoints
         Where they are known at other contexts.

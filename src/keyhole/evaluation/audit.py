@@ -101,11 +101,11 @@ def audit_log(log: object) -> LogAudit:
         Counts, deviations and problems.
     """
     given = Logged.of(log)
-    e, law = given.probability, given.law
+    e, propensity = given.probability, given.propensity
     counts = np.bincount(given.chosen, minlength=given.n_arms)
-    if law is not None:
+    if propensity is not None:
         # The logged probability counts where the arm was chosen: it is what estimates divide by.
-        used = law.copy()
+        used = propensity.copy()
         used[np.arange(given.n_rounds), given.chosen] = e
         expected = used.sum(axis=0)
         spread = np.sqrt((used * (1.0 - used)).sum(axis=0))

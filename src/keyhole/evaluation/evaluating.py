@@ -15,7 +15,7 @@ from keyhole.evaluation.audit import LIMIT, require_sound
 from keyhole.evaluation.estimators import ESTIMATORS, Estimate, Pieces, effective_size
 from keyhole.evaluation.logged import Logged
 from keyhole.evaluation.result import Evaluation, PolicyValue
-from keyhole.evaluation.targets import Laws, Tracks, named_targets
+from keyhole.evaluation.targets import Propensities, Tracks, named_targets
 
 # Estimators that need the variance of each round.
 ADAPTIVE = ("minvar", "stablevar")
@@ -96,12 +96,12 @@ def evaluate(
     tracks = Tracks(used)
     rows: list[PolicyValue] = []
     for policy, target in named_targets(policies).items():
-        laws = tracks.laws(target)
-        pieces = pieces_of(used, laws)._replace(threshold=threshold, shrinkage=shrinkage)
+        propensities = tracks.propensities(target)
+        pieces = pieces_of(used, propensities)._replace(threshold=threshold, shrinkage=shrinkage)
         if any(name in ADAPTIVE for name in names):
-            variance = variances(laws, tracks.logged, tracks.checkpoints)
+            variance = variances(propensities, tracks.logged, tracks.checkpoints)
             pieces = pieces._replace(variance=variance)
-        unsupported, limits = _unsupported(used, laws), (level, min_size)
+        unsupported, limits = _unsupported(used, propensities), (level, min_size)
         rows += [_row(policy, name, pieces, unsupported, limits) for name in names]
     return Evaluation(
         rows=tuple(rows),
@@ -112,23 +112,23 @@ def evaluate(
     )
 
 
-def pieces_of(log: Logged, laws: Laws) -> Pieces:
+def pieces_of(log: Logged, propensities: Propensities) -> Pieces:
     """Return what the estimators are made of.
 
     Parameters
     ----------
     log : Logged
         A log in which every round has a reward.
-    laws : Laws
+    propensities : Propensities
         Probabilities of the target.
     """
     row = np.arange(log.n_rounds)
-    weight = laws.rows[row, log.chosen] / log.probability
+    weight = propensities.rows[row, log.chosen] / log.probability
     if log.mean is None:
         return Pieces(weight, log.reward)
     # An arm that is no candidate has no mean, and the target's probability 0.
     model = log.mean if log.candidates.all() else np.where(log.candidates, log.mean, 0.0)
-    target = np.einsum("nk,nk->n", laws.rows, model)
+    target = np.einsum("nk,nk->n", propensities.rows, model)
     return Pieces(weight, log.reward, model[row, log.chosen], target)
 
 
@@ -179,11 +179,11 @@ def _doubt(weight: Floats) -> str:
     )
 
 
-def _unsupported(log: Logged, laws: Laws) -> float:
-    if log.law is None:
+def _unsupported(log: Logged, propensities: Propensities) -> float:
+    if log.propensity is None:
         return float("nan")
-    rare = log.law < 0.1 / np.sqrt(log.n_rounds)
-    return float(laws.rows[rare].sum() / log.n_rounds)
+    rare = log.propensity < 0.1 / np.sqrt(log.n_rounds)
+    return float(propensities.rows[rare].sum() / log.n_rounds)
 
 
 def _estimators(given: str | Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from keyhole import checks
 from keyhole.core import Arm, Floats, Ints, Sharing, arm_name
 from keyhole.errors import InvalidValue, UnknownArm, shown
-from keyhole.evaluation.scores import Scores, law_of
+from keyhole.evaluation.scores import Scores, propensity_of
 
 # Rows of probabilities add up to 1 within this much: files keep six digits.
 SUM_TOLERANCE = 1e-5
@@ -212,10 +212,10 @@ class Logged:
     def computed(self) -> Floats | None:
         """Probability of every arm computed from the scores, (n, K), or None without scores."""
         scores = self.scores
-        return None if scores is None else law_of(scores, self.epsilon, self.candidates)
+        return None if scores is None else propensity_of(scores, self.epsilon, self.candidates)
 
     @property
-    def law(self) -> Floats | None:
+    def propensity(self) -> Floats | None:
         """Probability of every arm, as logged or else as computed, (n, K); None if not known."""
         return self.computed if self.probabilities is None else self.probabilities
 
@@ -270,7 +270,8 @@ class Logged:
         p = self.probabilities
         if p is None:
             return
-        check_law("probabilities", p)
+        check_propensity("probabilities", p)
+        _refuse((p > 0.0) & ~self.candidates, "probabilities", p, "0 where mean is missing")
         own = p[np.arange(self.n_rounds), self.chosen]
         off = np.abs(own - self.probability) > SUM_TOLERANCE
         if off.any():
@@ -281,18 +282,18 @@ class Logged:
             )
 
 
-def check_law(name: str, law: Floats) -> None:
+def check_propensity(name: str, propensity: Floats) -> None:
     """Raise if rows are not probabilities that add up to 1.
 
     Parameters
     ----------
     name : str
         Name of the table in error messages.
-    law : ndarray of shape (n, K)
+    propensity : ndarray of shape (n, K)
         The table.
     """
-    _refuse(~(law >= 0.0) | ~(law <= 1.0), name, law, "from 0 to 1")
-    total = law.sum(axis=1)
+    _refuse(~(propensity >= 0.0) | ~(propensity <= 1.0), name, propensity, "from 0 to 1")
+    total = propensity.sum(axis=1)
     off = np.abs(total - 1.0) > SUM_TOLERANCE
     if off.any():
         t = int(off.argmax())

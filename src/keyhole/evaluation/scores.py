@@ -27,7 +27,7 @@ class Scores(NamedTuple):
         return self._replace(optimism=optimism, dispersion=dispersion)
 
 
-def law_of(scores: Scores, epsilon: Floats | float, candidates: NDArray[np.bool_]) -> Floats:
+def propensity_of(scores: Scores, epsilon: Floats | float, candidates: NDArray[np.bool_]) -> Floats:
     """Return the probability that each arm is chosen, (n, K).
 
     Parameters
@@ -52,11 +52,11 @@ def law_of(scores: Scores, epsilon: Floats | float, candidates: NDArray[np.bool_
     mixed = np.asarray(epsilon)[..., None]
     if not mixed.any():
         return exact
-    law: Floats = (1.0 - mixed) * exact + mixed * uniform_law(candidates)
-    return law
+    propensity: Floats = (1.0 - mixed) * exact + mixed * uniform_propensity(candidates)
+    return propensity
 
 
-def uniform_law(candidates: NDArray[np.bool_]) -> Floats:
+def uniform_propensity(candidates: NDArray[np.bool_]) -> Floats:
     """Return the same probability for every candidate of a round, (n, K)."""
-    law: Floats = candidates / candidates.sum(axis=1, keepdims=True)
-    return law
+    propensity: Floats = candidates / candidates.sum(axis=1, keepdims=True)
+    return propensity

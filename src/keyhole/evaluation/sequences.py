@@ -20,7 +20,7 @@ from keyhole.evaluation.audit import require_sound
 from keyhole.evaluation.boundary import lower_bounds
 from keyhole.evaluation.evaluating import pieces_of
 from keyhole.evaluation.logged import Logged
-from keyhole.evaluation.targets import Laws, Target, Tracks, name_of
+from keyhole.evaluation.targets import Propensities, Target, Tracks, name_of
 
 # Looks by default: more of them would not show in a picture.
 N_LOOKS = 500
@@ -149,8 +149,8 @@ def value_sequence(
     InvalidValue
         If a reward is outside of `bounds`, the log is not sound, or an argument is not valid.
     """
-    used, laws, times = _prepare(log, policy, bounds, level, looks, check)
-    pieces = pieces_of(used, laws)
+    used, propensities, times = _prepare(log, policy, bounds, level, looks, check)
+    pieces = pieces_of(used, propensities)
     alpha = 1.0 - level
     if bounds is None:
         estimate, low, high = _asymptotic(pieces.outcomes(), times, alpha)
@@ -159,14 +159,16 @@ def value_sequence(
     span = best - worst
     reward = (pieces.reward - worst) / span
     cap = checks.real("cap", cap, min_value=0.0)
-    below = _terms(used, laws, pieces.weight, reward, (worst, span), cap, is_mirrored=False)
-    above = _terms(used, laws, pieces.weight, 1.0 - reward, (worst, span), cap, is_mirrored=True)
+    below = _terms(used, propensities, pieces.weight, reward, (worst, span), cap, is_mirrored=False)
+    above = _terms(
+        used, propensities, pieces.weight, 1.0 - reward, (worst, span), cap, is_mirrored=True
+    )
     scale = 1.0 + cap
     low = scale * lower_bounds(below, 0.5 / scale, times, alpha / 2.0, scale)
     high = 1.0 - scale * lower_bounds(above, 0.5 / scale, times, alpha / 2.0, scale)
     # The two sides estimate the value and 1 less it; their mean varies less than either.
     estimate = 0.5 + 0.5 * scale * np.cumsum(below - above)[times - 1] / times
-    if not laws.moves:
+    if not propensities.moves:
         low, high = np.maximum.accumulate(low), np.minimum.accumulate(high)
     low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
     parts = [worst + span * one for one in (estimate, low, high)]
@@ -212,8 +214,8 @@ def gain_sequence(
     InvalidValue
         As in `value_sequence`.
     """
-    used, laws, times = _prepare(log, policy, bounds, level, looks, check)
-    pieces = pieces_of(used, laws)
+    used, propensities, times = _prepare(log, policy, bounds, level, looks, check)
+    pieces = pieces_of(used, propensities)
     alpha = 1.0 - level
     if bounds is None:
         estimate, low, high = _asymptotic(pieces.outcomes() - pieces.reward, times, alpha)
@@ -234,7 +236,7 @@ def gain_sequence(
 
 def _terms(
     log: Logged,
-    laws: Laws,
+    propensities: Propensities,
     weight: Floats,
     reward: Floats,
     units: tuple[float, float],
@@ -251,7 +253,7 @@ def _terms(
     ----------
     log : Logged
         The log.
-    laws : Laws
+    propensities : Propensities
         Probabilities of the target.
     weight, reward : ndarray of shape (n,)
         Weights, and rewards from 0 to 1.
@@ -265,7 +267,7 @@ def _terms(
     if cap == 0.0:
         terms: Floats = weight * reward
         return terms
-    if log.law is None or log.mean is None:
+    if log.propensity is None or log.mean is None:
         raise InvalidValue(
             "log must have 'mean' and the probability of every arm for a cap above 0: give them, "
             "or cap=0"
@@ -273,13 +275,13 @@ def _terms(
     worst, span = units
     q = np.clip((np.where(log.candidates, log.mean, worst) - worst) / span, 0.0, 1.0)
     q = 1.0 - q if is_mirrored else q
-    row, law = np.arange(log.n_rounds), log.law.copy()
+    row, propensity = np.arange(log.n_rounds), log.propensity.copy()
     # Weights divide by the logged probability, of which a table may have fewer digits.
-    law[row, log.chosen] = log.probability
-    most = np.full(law.shape, np.inf)
-    np.divide(cap * law, laws.rows, out=most, where=laws.rows > 0.0)
+    propensity[row, log.chosen] = log.probability
+    most = np.full(propensity.shape, np.inf)
+    np.divide(cap * propensity, propensities.rows, out=most, where=propensities.rows > 0.0)
     capped = np.minimum(q, most)
-    phi = weight * (reward - capped[row, log.chosen]) + (laws.rows * capped).sum(axis=1)
+    phi = weight * (reward - capped[row, log.chosen]) + (propensities.rows * capped).sum(axis=1)
     scaled: Floats = phi / (1.0 + cap)
     return scaled
 
@@ -311,8 +313,8 @@ def _prepare(
     level: float,
     looks: Any,
     check: bool,
-) -> tuple[Logged, Laws, Ints]:
-    """Return the rounds with rewards, the target's laws and the looks, all checked."""
+) -> tuple[Logged, Propensities, Ints]:
+    """Return the rounds with rewards, the target's propensities and the looks, all checked."""
     given = Logged.of(log)
     checks.real("level", level, above=0.0, max_value=1.0 - 1e-12)
     if checks.flag("check", check):
@@ -325,7 +327,7 @@ def _prepare(
         raise InvalidValue(
             f"log must have {first} rounds before its first missing reward, got {used.n_rounds}"
         )
-    return used, Tracks(used).laws(policy), _looks(looks, first, used.n_rounds)
+    return used, Tracks(used).propensities(policy), _looks(looks, first, used.n_rounds)
 
 
 def _check_bounds(reward: Floats, bounds: tuple[float, float]) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 from keyhole import checks
 from keyhole.core import Arm, Floats, Policy, Rule, arm_name
 from keyhole.errors import InvalidValue, UnknownArm, shown
-from keyhole.evaluation.logged import Logged, check_law
+from keyhole.evaluation.logged import Logged, check_propensity
 from keyhole.evaluation.replay import Checkpoints, Model, Replayed, replay
-from keyhole.evaluation.scores import Scores, law_of, uniform_law
+from keyhole.evaluation.scores import Scores, propensity_of, uniform_propensity
 
 UNIFORM, AS_LOGGED = "uniform", "as logged"
 
@@ -86,7 +86,7 @@ class WithFloor:
 Target: TypeAlias = Policy | FixedArm | OnFeatures | WithFloor | str | Any
 
 
-class Laws(NamedTuple):
+class Propensities(NamedTuple):
     """Probabilities of a target: in every round, and at the contexts of every checkpoint."""
 
     rows: Floats  # (n, K)
@@ -95,7 +95,7 @@ class Laws(NamedTuple):
 
 
 class Tracks:
-    """A log with its checkpoints, and the laws of targets along it.
+    """A log with its checkpoints, and the propensities of targets along it.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ class Tracks:
         return replay(self.log, Model.of_log(self.log), Rule(), self.checkpoints)
 
     @cached_property
-    def logged(self) -> Laws:
-        """Laws of the logged policy."""
+    def logged(self) -> Propensities:
+        """Propensities of the logged policy."""
         log = self.log
-        if log.law is None:
+        if log.propensity is None:
             raise InvalidValue(
                 "log must have the probability of every arm here: give mean, width and dispersion, "
                 "or probabilities"
@@ -127,17 +127,17 @@ class Tracks:
         if self.own is not None and log.dispersion is not None:
             # The logged rule at the round of the checkpoint is known before that round.
             at = tuple(
-                law_of(
+                propensity_of(
                     scores._replace(optimism=log.optimism[start], dispersion=log.dispersion[start]),
                     float(log.epsilon[start]),
                     log.candidates[contexts],
                 )
                 for scores, start, contexts in zip(self.own.at, *self.checkpoints, strict=True)
             )
-        return Laws(log.law, at, moves=True)
+        return Propensities(log.propensity, at, moves=True)
 
-    def laws(self, target: Target) -> Laws:
-        """Return the laws of a target.
+    def propensities(self, target: Target) -> Propensities:
+        """Return the propensities of a target.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Tracks:
 
         Returns
         -------
-        Laws
+        Propensities
             Its probabilities.
 
         Raises
@@ -168,17 +168,17 @@ class Tracks:
             return self._named(target)
         return self._own_probabilities(target)
 
-    def _named(self, name: str) -> Laws:
+    def _named(self, name: str) -> Propensities:
         if name in (UNIFORM, AS_LOGGED):
             if name in self.log.arms:
                 raise InvalidValue(f"{name!r} is also an arm: give FixedArm({name!r}) or Uniform()")
             return self._uniform() if name == UNIFORM else self.logged
         return self._fixed(name)
 
-    def _uniform(self) -> Laws:
-        return self._stationary(uniform_law(self.log.candidates))
+    def _uniform(self) -> Propensities:
+        return self._stationary(uniform_propensity(self.log.candidates))
 
-    def _fixed(self, arm: Arm) -> Laws:
+    def _fixed(self, arm: Arm) -> Propensities:
         log = self.log
         if arm not in log.arms:
             raise UnknownArm(f"the log has no arm {shown(arm)}; its arms are {shown(log.arms)}")
@@ -189,46 +189,50 @@ class Tracks:
                 f"the arm {shown(arm)} was no candidate in row {int(absent.argmax())}: a target "
                 "can choose candidates only"
             )
-        law = np.zeros((log.n_rounds, log.n_arms))
-        law[:, place] = 1.0
-        return self._stationary(law)
+        propensity = np.zeros((log.n_rounds, log.n_arms))
+        propensity[:, place] = 1.0
+        return self._stationary(propensity)
 
-    def _own_probabilities(self, given: Any) -> Laws:
+    def _own_probabilities(self, given: Any) -> Propensities:
         log = self.log
         if not isinstance(given, np.ndarray | list | tuple):
             raise InvalidValue(
                 "a target must be a Policy, FixedArm, OnFeatures, WithFloor, an arm, 'uniform', "
                 f"'as logged' or an array of probabilities, got {shown(given)}"
             )
-        law = checks.floats("target", given)
-        if law.ndim != 2 or law.shape[1] != log.n_arms or len(law) < log.n_rounds:
+        propensity = checks.floats("target", given)
+        if (
+            propensity.ndim != 2
+            or propensity.shape[1] != log.n_arms
+            or len(propensity) < log.n_rounds
+        ):
             raise InvalidValue(
                 f"target must have a probability for each round and arm, shape ({log.n_rounds}, "
-                f"{log.n_arms}), got {law.shape}"
+                f"{log.n_arms}), got {propensity.shape}"
             )
-        check_law("target", law)
-        law = law[: log.n_rounds]
-        outside = (law > 0.0) & ~log.candidates
+        check_propensity("target", propensity)
+        propensity = propensity[: log.n_rounds]
+        outside = (propensity > 0.0) & ~log.candidates
         if outside.any():
             t, i = (int(one) for one in np.argwhere(outside)[0])
             raise UnknownArm(
-                f"target[{t}, {i}] must be 0, got {law[t, i]:g}: the arm {log.arms[i]!r} was no "
-                "candidate in that row"
+                f"target[{t}, {i}] must be 0, got {propensity[t, i]:g}: the arm {log.arms[i]!r} "
+                "was no candidate in that row"
             )
-        return self._stationary(law)
+        return self._stationary(propensity)
 
-    def _floored(self, target: WithFloor) -> Laws:
-        laws = self.laws(target.policy)
+    def _floored(self, target: WithFloor) -> Propensities:
+        propensities = self.propensities(target.policy)
         floor = self.log.epsilon if target.epsilon == AS_LOGGED else np.array(target.epsilon)
         mixed = np.broadcast_to(floor, (self.log.n_rounds,))[:, None]
-        rows = (1.0 - mixed) * laws.rows + mixed * uniform_law(self.log.candidates)
-        return laws._replace(rows=rows)
+        rows = (1.0 - mixed) * propensities.rows + mixed * uniform_propensity(self.log.candidates)
+        return propensities._replace(rows=rows)
 
-    def _stationary(self, law: Floats) -> Laws:
-        at = tuple(law[rows] for rows in self.checkpoints.contexts)
-        return Laws(law, at, moves=False)
+    def _stationary(self, propensity: Floats) -> Propensities:
+        at = tuple(propensity[rows] for rows in self.checkpoints.contexts)
+        return Propensities(propensity, at, moves=False)
 
-    def _of_policy(self, policy: Policy) -> Laws:
+    def _of_policy(self, policy: Policy) -> Propensities:
         rule = policy.plain_rule()
         if rule.epsilon == 1.0:
             return self._uniform()
@@ -242,10 +246,10 @@ class Tracks:
             )
         nothing = np.zeros(())
         scores = Scores(mean, width, nothing, nothing).under(rule)
-        rows = law_of(scores, rule.epsilon, self.log.candidates)
-        return Laws(rows, None, moves=True)
+        rows = propensity_of(scores, rule.epsilon, self.log.candidates)
+        return Propensities(rows, None, moves=True)
 
-    def _replayed(self, policy: Policy, columns: tuple[int, ...] | None) -> Laws:
+    def _replayed(self, policy: Policy, columns: tuple[int, ...] | None) -> Propensities:
         rule = policy.plain_rule()
         if rule.joint:
             raise InvalidValue(
@@ -253,7 +257,9 @@ class Tracks:
                 "draw='per-arm', or probabilities of your own"
             )
         found = replay(self.log, Model.of_policy(policy, columns), rule)
-        return Laws(law_of(found.rows, rule.epsilon, self.log.candidates), None, moves=True)
+        return Propensities(
+            propensity_of(found.rows, rule.epsilon, self.log.candidates), None, moves=True
+        )
 
 
 def named_targets(policies: Any) -> dict[str, Target]:
