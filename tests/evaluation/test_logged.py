@@ -65,6 +65,30 @@ def test_an_arm_that_is_no_candidate_has_no_probability() -> None:
     np.testing.assert_allclose(log.computed, [[0.5, 0.5, 0.0], [1 / 3] * 3], atol=1e-12)
 
 
+def test_observations_of_arms_that_were_no_candidates_do_not_matter() -> None:
+    """Arm 2 is never a candidate; whatever is logged of it changes nothing."""
+    columns = online_columns(kh.ThompsonSampling(v=1.0), n_arms=2)
+    for name in ("mean", "width"):
+        columns[name] = np.column_stack([columns[name], np.full(200, NAN)])
+    for name in ("optimism", "dispersion"):
+        columns[name] = np.column_stack([columns[name], np.zeros(200)])
+    each = np.repeat(columns["observation"][:, None], 3, axis=1)
+    each[:, 2] = NAN
+    found = [
+        kh.evaluate(
+            {**columns, "arms": (0, 1, 2), "observation": y},
+            [kh.ThompsonSampling(v=1.0, prior_precision=2.0), "uniform"],
+            min_size=0.0,
+        )
+        for y in (each, np.nan_to_num(each, nan=7.0))
+    ]
+    assert found[0] == found[1]
+    two = online_columns(kh.ThompsonSampling(v=1.0), n_arms=2)
+    assert found[0]["uniform"].value == pytest.approx(
+        kh.evaluate(two, "uniform", min_size=0.0)["uniform"].value, rel=1e-9
+    )
+
+
 def test_a_source_may_be_a_mapping_or_have_columns() -> None:
     columns = random_columns(20)
 
@@ -117,6 +141,8 @@ WRONG = [
     ({"epsilon": 1.5}, "epsilon must be from 0 to 1, got 1.5"),
     ({"optimism": [1.0, 2.0]}, "optimism must be a number or have shape"),
     ({"observation": [1.0, 2.0, 3.0]}, "observation must have shape"),
+    ({"observation": [[1.0], [NAN], [2.0]]}, r"observation\[1, 0\] must be a number, got nan"),
+    ({"observation": [[[1.0], [NAN]]] * 3}, r"observation\[0, 1, 0\] must be a number"),
     ({"arms": ["A", "A"]}, "arms must be one or more different names"),
     ({"arms": "AB"}, "arms must be the names"),
     ({"sharing": "joint"}, "sharing must be one of"),

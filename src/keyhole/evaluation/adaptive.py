@@ -37,7 +37,7 @@ def variances(target: Propensities, logged: Propensities, checkpoints: Checkpoin
     checkpoints : Checkpoints
         Where they are known at other contexts.
     """
-    n, k = target.rows.shape
+    n = len(target.rows)
     if target.moves:
         return np.ones(n)
     edges = [0, *checkpoints.starts.tolist(), n]
@@ -46,8 +46,10 @@ def variances(target: Propensities, logged: Propensities, checkpoints: Checkpoin
     else:
         own = _second_moment(target.rows, logged.rows)
         found = [own[low:high].mean() for low, high in pairwise(edges[:-1])]
-    # Before the first round nothing is known: k is v_t of a fixed arm under uniform choices.
-    return np.repeat([float(k), *found], np.diff(edges))
+    # Before the first round nothing is known. The number of arms that could be chosen is v_t of a
+    # fixed arm under uniform choices.
+    first = float(np.count_nonzero(logged.rows[0]))
+    return np.repeat([first, *found], np.diff(edges))
 
 
 def _second_moment(target: Floats, logged: Floats) -> Floats:

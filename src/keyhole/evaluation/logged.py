@@ -51,7 +51,8 @@ class Logged:
         Probability of every arm, 0 for an arm that was no candidate. By default they are computed
         from the scores.
     observation : array_like of shape (n, d) or (n, K, d), optional
-        Observation as the posterior sees it, one for all arms or one for each.
+        Observation as the posterior sees it, one for all arms or one for each; NaN for an arm that
+        was no candidate.
     sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
         Whether arms have parameters of their own, as in `Policy`.
     prior_precision : float, default 1.0
@@ -134,6 +135,7 @@ class Logged:
         self._set(columns)
         self._check_scores()
         self._check_probabilities()
+        self._check_observation()
 
     @classmethod
     def of(cls, source: object) -> Logged:
@@ -281,6 +283,26 @@ class Logged:
                 f"{self.probability[t]:g}, got {own[t]:g}"
             )
 
+    def _check_observation(self) -> None:
+        """Refuse missing entries of candidates; those of other arms become 0, and are not used."""
+        if self.observation is None or not np.isnan(self.observation).any():
+            return
+        lost = np.isnan(self.observation)
+        seen = self.candidates[:, :, None] if lost.shape[1] > 1 else np.True_
+        wrong = lost & seen
+        if wrong.any():
+            t, arm, column = _place(wrong)
+            at = f"{t}, {arm}, {column}" if lost.shape[1] > 1 else f"{t}, {column}"
+            raise InvalidValue(
+                f"observation[{at}] must be a number, got nan: log what the posterior saw"
+            )
+        self._set({"observation": np.where(lost, 0.0, self.observation)})
+
+
+def _place(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the place of the first wrong value."""
+    return tuple(int(i) for i in np.argwhere(wrong)[0])
+
 
 def check_propensity(name: str, propensity: Floats) -> None:
     """Raise if rows are not probabilities that add up to 1.
@@ -374,7 +396,7 @@ def _spread(
 def _observation(value: ArrayLike | None, n: int, k: int) -> Floats | None:
     if value is None:
         return None
-    y = checks.floats("observation", value)
+    y = checks.with_missing("observation", value)
     if y.ndim == 2:
         y = y[:, None]
     if y.ndim != 3 or y.shape[0] != n or y.shape[1] not in (1, k) or y.shape[2] == 0:
@@ -387,6 +409,6 @@ def _observation(value: ArrayLike | None, n: int, k: int) -> Floats | None:
 def _refuse(wrong: NDArray[np.bool_], name: str, values: Floats, rule: str) -> None:
     """Raise with the place of the first wrong value, if there is one."""
     if wrong.any():
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        place = _place(wrong)
         at = f"[{', '.join(map(str, place))}]" if place else ""
         raise InvalidValue(f"{name}{at} must be {rule}, got {values[place]:g}")
