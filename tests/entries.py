@@ -461,10 +461,67 @@ def _learned_by_levels() -> Call:
     return Call(learn, given, made)
 
 
+def evaluations() -> Entries:
+    """Logs, and what is asked of them."""
+    propensity = np.tile([0.5, 0.5], (60, 1))
+    columns: dict[str, Any] = {
+        "arms": ["A", "B"],
+        "chosen": np.tile([0, 1], 30),
+        "probability": propensity[:, 0],
+        "reward": np.tile([0.0, 1.0], 30),
+        "mean": np.zeros((60, 2)),
+        "width": np.ones((60, 2)),
+        "optimism": 0.0,
+        "dispersion": 1.0,
+        "epsilon": 0.1,
+        "probabilities": propensity,
+        "observation": np.ones((60, 2)),
+        "sharing": "per-arm",
+        "prior_precision": 1.0,
+    }
+    log = kh.evaluation.Logged(**columns)
+    asked = {"log": log, "level": 0.9, "check": True}
+    sequence = {**asked, "policy": "B", "bounds": (0.0, 1.0), "looks": [20, 60]}
+    return {
+        "Logged": lambda: Call(
+            lambda **given: kh.evaluate(given, "uniform", min_size=0.0, check=False), columns
+        ),
+        "evaluate": lambda: Call(
+            kh.evaluate,
+            {
+                **asked,
+                "policies": kh.Greedy(),
+                "estimator": "minvar",
+                "threshold": 5.0,
+                "shrinkage": 5.0,
+                "min_size": 5.0,
+            },
+        ),
+        "OnFeatures": lambda: Call(
+            lambda **given: kh.evaluate(log, kh.evaluation.OnFeatures(**given)),
+            {"policy": kh.Greedy(), "columns": [1]},
+        ),
+        "WithFloor": lambda: Call(
+            lambda **given: kh.evaluate(log, kh.evaluation.WithFloor(**given)),
+            {"policy": kh.Greedy(), "epsilon": 0.1},
+        ),
+        "FixedArm": lambda: Call(
+            lambda arm: kh.evaluate(log, kh.evaluation.FixedArm(arm)), {"arm": "B"}
+        ),
+        "audit_log": lambda: Call(kh.evaluation.audit_log, {"log": columns}),
+        "choose_v": lambda: Call(kh.evaluation.choose_v, {**asked, "values": [0.5, 1.0]}),
+        "value_sequence": lambda: Call(kh.evaluation.value_sequence, {**sequence, "cap": 1.0}),
+        "gain_sequence": lambda: Call(
+            lambda margin, **given: kh.evaluation.gain_sequence(**given).advice(margin),
+            {**sequence, "margin": 0.0},
+        ),
+    }
+
+
 def everything() -> Entries:
     """All of them."""
     groups = (policies, worlds, simulation, bandits, records, posteriors, theories, laboratory)
-    return {name: make for group in groups for name, make in group().items()}
+    return {name: make for group in (*groups, evaluations) for name, make in group().items()}
 
 
 # -- what must not change -------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keyhole import theory
+    from keyhole import evaluation, theory
     from keyhole.core import (
         OFUL,
         AnyLearner,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         UnknownArm,
         UnknownEvent,
     )
+    from keyhole.evaluation import evaluate
     from keyhole.lab import audit, datasets, plots, summary
     from keyhole.lab.simulation import SimulationInterrupted, simulate
     from keyhole.lab.tables import Dataset
@@ -109,6 +110,8 @@ __all__ = [
     "audit",
     "choice_probabilities",
     "datasets",
+    "evaluate",
+    "evaluation",
     "plots",
     "simulate",
     "summary",
@@ -128,6 +131,7 @@ _HOMES = {
         *("AlreadyLearned", "DataUnavailable", "FileError", "ForgottenEvent", "InvalidValue"),
         *("KeyholeError", "KeyholeWarning", "MissingExtra", "UnknownArm", "UnknownEvent"),
     ),
+    "keyhole.evaluation": ("evaluate",),
     "keyhole.lab.simulation": ("SimulationInterrupted", "simulate"),
     "keyhole.lab.tables": ("Dataset",),
     "keyhole.lab.worlds": (
@@ -141,6 +145,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = {
     "audit": "keyhole.lab.audit",
     "datasets": "keyhole.lab.datasets",
+    "evaluation": "keyhole.evaluation",
     "plots": "keyhole.lab.plots",
     "summary": "keyhole.lab.summary",
     "theory": "keyhole.theory",

@@ -61,6 +61,8 @@ PUBLIC = [
     "audit",
     "choice_probabilities",
     "datasets",
+    "evaluate",
+    "evaluation",
     "plots",
     "simulate",
     "summary",

@@ -30,6 +30,7 @@ from keyhole.core.kernels.probability import (
     winning_rows,
 )
 from keyhole.core.kernels.recent import REMEMBERED, RecentIds
+from keyhole.core.kernels.retracing import retrace
 from keyhole.core.kernels.types import Floats, Ints, Rule, State, aligned_zeros, is_aligned
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "multiply_rows",
     "play",
     "propensity_weight",
+    "retrace",
     "run_block",
     "sample_rows",
     "stream_state",

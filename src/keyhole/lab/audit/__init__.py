@@ -4,7 +4,7 @@ from keyhole.lab.audit.auditing import FAMILY_ERROR, audit
 from keyhole.lab.audit.certifying import Check, burn_in, check_certificate
 from keyhole.lab.audit.findings import Finding, Power
 from keyhole.lab.audit.lemmas import LEMMAS, Lemma
-from keyhole.lab.audit.overview import Overview, overview
+from keyhole.lab.audit.overviews import Overview, overview
 from keyhole.lab.audit.scope import Scope
 from keyhole.lab.audit.validity import Assumption, assumptions
 

@@ -1,0 +1,186 @@
+"""Estimators of a target's value, each with its standard error in closed form.
+
+With e the logged probability and pi the target's, w = pi / e at the chosen arm, q the reward model
+and G = sum_a pi(a) q(a) + w (r - q), an estimate is a mean of terms, and its influence is what each
+round contributes to its deviation: the standard error is the root of the sum of squared influences.
+The difference of two estimates has the difference of their influences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from keyhole.core import Floats
+from keyhole.errors import InvalidValue
+
+
+class Pieces(NamedTuple):
+    """What the estimators are made of, (n,) each.
+
+    `q_chosen` and `q_target` are the reward model at the chosen arm and its mean under the target,
+    or None without a model. `variance` is v_t of each round, for adaptive estimates. `threshold`
+    and `shrinkage` are the parameters of `switch` and `dros`.
+    """
+
+    weight: Floats
+    reward: Floats
+    q_chosen: Floats | None = None
+    q_target: Floats | None = None
+    variance: Floats | None = None
+    threshold: float = 10.0
+    shrinkage: float = 100.0
+
+    @property
+    def model(self) -> tuple[Floats, Floats]:
+        """The reward model at the chosen arm, and its mean under the target."""
+        if self.q_chosen is None or self.q_target is None:
+            raise InvalidValue(
+                "log must have the column 'mean', the reward model, for this estimator: give one, "
+                "or estimator='snips'"
+            )
+        return self.q_chosen, self.q_target
+
+    def outcomes(self, weight: Floats | None = None) -> Floats:
+        """Return sum_a pi(a) q(a) + w (r - q) for the weights, or others in their place."""
+        q_chosen, q_target = self.model
+        w = self.weight if weight is None else weight
+        outcomes: Floats = q_target + w * (self.reward - q_chosen)
+        return outcomes
+
+
+class Estimate(NamedTuple):
+    """A value, and what each round contributes to its deviation, (n,)."""
+
+    value: float
+    influence: Floats
+    weight: Floats | None = None  # the importance weights that were used, for the sample size
+
+    @property
+    def error(self) -> float:
+        """The standard error."""
+        return float(np.sqrt(self.influence @ self.influence))
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the error, (sum s)^2 / sum s^2 of the squared influences s.
+
+        Where a few rounds dominate, the error is itself uncertain, and Student's quantiles with
+        these degrees of freedom take the place of the normal ones.
+        """
+        squares = self.influence * self.influence
+        fourth = float(squares @ squares)
+        return max(float(squares.sum()) ** 2 / fourth, 1.0) if fourth > 0.0 else np.inf
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the confidence interval of a level."""
+        reach = float(stdtrit(self.freedom, 0.5 + level / 2.0)) * self.error
+        return self.value - reach, self.value + reach
+
+    def minus(self, other: Estimate) -> Estimate:
+        """Return the difference to an estimate from the same rounds."""
+        return Estimate(self.value - other.value, self.influence - other.influence, self.weight)
+
+
+def ips(given: Pieces) -> Estimate:
+    """Return mean(w r)."""
+    return _mean(given.weight * given.reward, given.weight)
+
+
+def snips(given: Pieces) -> Estimate:
+    """Return sum w r / sum w."""
+    w, total = given.weight, _positive(given.weight.sum())
+    value = float(w @ given.reward / total)
+    return Estimate(value, w * (given.reward - value) / total, w)
+
+
+def dm(given: Pieces) -> Estimate:
+    """Return the mean of the reward model under the target; an error of the model is not seen."""
+    return _mean(given.model[1], None)
+
+
+def dr(given: Pieces) -> Estimate:
+    """Return mean(G)."""
+    return _mean(given.outcomes(), given.weight)
+
+
+def sndr(given: Pieces) -> Estimate:
+    """Return mean(q_target) + sum w (r - q) / sum w."""
+    q_chosen, q_target = given.model
+    n, total = len(q_target), _positive(given.weight.sum())
+    left = given.reward - q_chosen
+    correction = float(given.weight @ left / total)
+    modelled = float(q_target.mean())
+    influence = (q_target - modelled) / n + given.weight * (left - correction) / total
+    return Estimate(modelled + correction, influence, given.weight)
+
+
+def switch(given: Pieces) -> Estimate:
+    """Return mean(G) with weights above the threshold set to 0."""
+    kept = np.where(given.weight <= given.threshold, given.weight, 0.0)
+    return _mean(given.outcomes(kept), kept)
+
+
+def dros(given: Pieces) -> Estimate:
+    """Return mean(G) with weights l w / (w^2 + l), l the shrinkage."""
+    w, most = given.weight, given.shrinkage
+    # With l = 0 weights of 0 would be 0 / 0.
+    shrunk = most * w / np.where(w > 0.0, w * w + most, 1.0)
+    return _mean(given.outcomes(shrunk), shrunk)
+
+
+def minvar(given: Pieces) -> Estimate:
+    """Return sum h G / sum h with shares h = 1 / v_t."""
+    return _weighted(given, -1.0)
+
+
+def stablevar(given: Pieces) -> Estimate:
+    """Return sum h G / sum h with shares h = v_t^-1/2."""
+    return _weighted(given, -0.5)
+
+
+def _weighted(given: Pieces, power: float) -> Estimate:
+    if given.variance is None:
+        raise InvalidValue("variance must be given for an adaptive estimator, got None")
+    # Of shares only ratios count. A variance may be infinite, but for that of the first round.
+    h = (given.variance / given.variance.min()) ** power
+    outcomes = given.outcomes()
+    total = _positive(h.sum())
+    value = float(h @ outcomes / total)
+    return Estimate(value, h * (outcomes - value) / total, h * given.weight)
+
+
+# Every estimator by its name.
+ESTIMATORS: dict[str, Callable[[Pieces], Estimate]] = {
+    "ips": ips,
+    "snips": snips,
+    "dm": dm,
+    "dr": dr,
+    "sndr": sndr,
+    "switch": switch,
+    "dros": dros,
+    "minvar": minvar,
+    "stablevar": stablevar,
+}
+
+
+def effective_size(weight: Floats) -> float:
+    """Return (sum w)^2 / sum w^2, the number of equal weights that would be as precise."""
+    squares = float(weight @ weight)
+    return float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
+
+
+def _mean(terms: Floats, weight: Floats | None) -> Estimate:
+    value = float(terms.mean())
+    return Estimate(value, (terms - value) / len(terms), weight)
+
+
+def _positive(total: float) -> float:
+    if not total > 0.0:
+        raise InvalidValue(
+            "the target must have a positive probability at some chosen arm, got weights of 0 only"
+        )
+    return float(total)

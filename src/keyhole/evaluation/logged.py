@@ -1,0 +1,417 @@
+"""`Logged`: the columns of a log of decisions that an evaluation reads, checked once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keyhole import checks
+from keyhole.core import Arm, Floats, Ints, Sharing, arm_name
+from keyhole.errors import InvalidValue, UnknownArm, shown
+from keyhole.evaluation.scores import Scores, propensity_of
+
+# Rows of probabilities add up to 1 within this much: files keep six digits.
+SUM_TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Logged:
+    """Columns of a log: n rounds in the order of their decisions, K arms.
+
+    Before a round, arm i has the score mean_i + width_i (optimism_i + dispersion_i z_i) with z_i a
+    standard normal. With probability epsilon a candidate is picked uniformly instead.
+
+    Parameters
+    ----------
+    arms : sequence of str or int
+        Names of the K arms.
+    chosen : array_like of int of shape (n,)
+        Index in `arms` of the chosen arm.
+    probability : array_like of shape (n,)
+        Probability with which it was chosen, above 0 and at most 1.
+    reward : array_like of shape (n,)
+        Its reward, NaN where it has not come.
+    mean : array_like of shape (n, K), optional
+        Expected reward of each arm before the round, on the scale of the rewards; NaN for an arm
+        that was no candidate. It is the reward model of doubly robust estimates.
+    width : array_like of shape (n, K), optional
+        Width of each arm's score.
+    optimism : float or array_like of shape (n,) or (n, K), default 0.0
+        Optimism of the logged rule.
+    dispersion : float or array_like of shape (n,) or (n, K), optional
+        Dispersion of the logged rule. A learned v differs from arm to arm.
+    epsilon : float or array_like of shape (n,), default 0.0
+        Probability of a uniform choice.
+    probabilities : array_like of shape (n, K), optional
+        Probability of every arm, 0 for an arm that was no candidate. By default they are computed
+        from the scores.
+    observation : array_like of shape (n, d) or (n, K, d), optional
+        Observation as the posterior sees it, one for all arms or one for each; NaN for an arm that
+        was no candidate.
+    sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
+        Whether arms have parameters of their own, as in `Policy`.
+    prior_precision : float, default 1.0
+        Prior precision of the logged posterior.
+
+    Raises
+    ------
+    InvalidValue
+        If a column has a wrong shape or value. The message names the column and the row.
+    UnknownArm
+        If `chosen` has an index without an arm.
+
+    Examples
+    --------
+    >>> import keyhole as kh
+    >>> log = kh.evaluation.Logged(
+    ...     arms=["A", "B"],
+    ...     chosen=[0, 1, 1],
+    ...     probability=[0.5, 0.5, 0.8],
+    ...     reward=[1.0, 0.0, float("nan")],
+    ... )
+    >>> log
+    Logged(3 rounds, 2 arms, rewards up to round 2)
+    """
+
+    arms: tuple[Arm, ...]
+    chosen: Ints  # (n,)
+    probability: Floats  # (n,)
+    reward: Floats  # (n,)
+    mean: Floats | None  # (n, K)
+    width: Floats | None  # (n, K)
+    optimism: Floats  # (n, K)
+    dispersion: Floats | None  # (n, K)
+    epsilon: Floats  # (n,)
+    probabilities: Floats | None  # (n, K)
+    observation: Floats | None  # (n, 1, d) or (n, K, d)
+    sharing: Sharing
+    prior_precision: float
+
+    def __init__(
+        self,
+        *,
+        arms: Any,
+        chosen: ArrayLike,
+        probability: ArrayLike,
+        reward: ArrayLike,
+        mean: ArrayLike | None = None,
+        width: ArrayLike | None = None,
+        optimism: ArrayLike = 0.0,
+        dispersion: ArrayLike | None = None,
+        epsilon: ArrayLike = 0.0,
+        probabilities: ArrayLike | None = None,
+        observation: ArrayLike | None = None,
+        sharing: Sharing = "per-arm",
+        prior_precision: float = 1.0,
+    ) -> None:
+        names = _names(arms)
+        e = _column("probability", probability)
+        n, k = len(e), len(names)
+        _refuse(~(e > 0.0) | ~(e <= 1.0), "probability", e, "above 0 and at most 1")
+        columns: dict[str, Any] = {
+            "arms": names,
+            "chosen": _chosen(chosen, n, names),
+            "probability": e,
+            "reward": _shaped("reward", checks.with_missing("reward", reward), (n,)),
+            "mean": _table("mean", mean, n, k),
+            "width": _table("width", width, n, k),
+            "optimism": _spread("optimism", optimism, n, k),
+            "dispersion": None
+            if dispersion is None
+            else _spread("dispersion", dispersion, n, k, low=0.0),
+            "epsilon": _spread("epsilon", epsilon, n, None, low=0.0, high=1.0),
+            "probabilities": _table("probabilities", probabilities, n, k, missing=False),
+            "observation": _observation(observation, n, k),
+            "sharing": sharing,
+            "prior_precision": checks.positive("prior_precision", prior_precision),
+        }
+        if not isinstance(sharing, str) or sharing not in get_args(Sharing):
+            raise checks.unknown("sharing", sharing, get_args(Sharing))
+        self._set(columns)
+        self._check_scores()
+        self._check_probabilities()
+        self._check_observation()
+
+    @classmethod
+    def of(cls, source: object) -> Logged:
+        """Return the columns of a log.
+
+        Parameters
+        ----------
+        source : Logged, path-like, mapping, or object with a method `columns()`
+            A path is that of a `Log`. A mapping, or the one that `columns()` returns, has the arguments of `Logged` as keys.
+
+        Returns
+        -------
+        Logged
+            The columns, checked.
+
+        Raises
+        ------
+        InvalidValue
+            If the source is of another kind, or its columns are unknown, missing or not valid.
+        """
+        if isinstance(source, Logged):
+            return source
+        if isinstance(source, str | os.PathLike):
+            source = Log(source)
+        columns = getattr(source, "columns", None)
+        given = columns() if callable(columns) else source
+        if not isinstance(given, Mapping):
+            raise InvalidValue(
+                "log must be a Logged, a Log or its path, a mapping of columns or an object with a method columns() "
+                f"that returns one, got {type(source).__name__}"
+            )
+        known = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise checks.unknown("a column", name, known)
+        for name in ("arms", "chosen", "probability", "reward"):
+            if name not in given:
+                raise InvalidValue(f"log must have the column {name!r}, got {', '.join(given)}")
+        return cls(**given)
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.chosen)
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.arms)
+
+    @cached_property
+    def n_rewarded(self) -> int:
+        """Number of rounds before the first one without a reward.
+
+        Rewards that arrived are no sample of all rewards: successes often come sooner. So rounds
+        after the first missing reward are not used.
+        """
+        missing = np.isnan(self.reward)
+        return int(missing.argmax()) if missing.any() else self.n_rounds
+
+    @cached_property
+    def candidates(self) -> NDArray[np.bool_]:
+        """Whether each arm could be chosen, (n, K)."""
+        if self.mean is not None:
+            return ~np.isnan(self.mean)
+        if self.probabilities is not None:
+            return self.probabilities > 0.0
+        return np.broadcast_to(np.True_, (self.n_rounds, self.n_arms))
+
+    @property
+    def scores(self) -> Scores | None:
+        """Scores of the logged rule before each round, or None if the log has none."""
+        if self.mean is None or self.width is None or self.dispersion is None:
+            return None
+        return Scores(self.mean, self.width, self.optimism, self.dispersion)
+
+    @cached_property
+    def computed(self) -> Floats | None:
+        """Probability of every arm computed from the scores, (n, K), or None without scores."""
+        scores = self.scores
+        return None if scores is None else propensity_of(scores, self.epsilon, self.candidates)
+
+    @property
+    def propensity(self) -> Floats | None:
+        """Probability of every arm, as logged or else as computed, (n, K); None if not known."""
+        return self.computed if self.probabilities is None else self.probabilities
+
+    def head(self, n: int) -> Logged:
+        """Return the first n rounds."""
+        if n == self.n_rounds:
+            return self
+        cut = object.__new__(type(self))
+        per_round = {field.name for field in fields(self)} - {"arms", "sharing", "prior_precision"}
+        cut._set(
+            {
+                field.name: value[:n] if field.name in per_round and value is not None else value
+                for field in fields(self)
+                for value in [getattr(self, field.name)]
+            }
+        )
+        for name in ("candidates", "computed"):
+            known = self.__dict__.get(name)
+            if known is not None:
+                cut.__dict__[name] = known[:n]
+        return cut
+
+    def __repr__(self) -> str:
+        rewarded = self.n_rewarded
+        until = "" if rewarded == self.n_rounds else f", rewards up to round {rewarded:,}"
+        return f"Logged({self.n_rounds:,} rounds, {self.n_arms} arms{until})"
+
+    def _set(self, columns: dict[str, Any]) -> None:
+        for name, value in columns.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    def _check_scores(self) -> None:
+        if self.width is not None:
+            if self.mean is None:
+                raise InvalidValue("width must come with mean, got None for mean")
+            _refuse(self.width < 0.0, "width", self.width, "at least 0")
+            differ = np.isnan(self.width) != np.isnan(self.mean)
+            _refuse(differ, "width", self.width, "missing where mean is missing, and only there")
+        if self.mean is not None:
+            row = np.arange(self.n_rounds)
+            lost = np.isnan(self.mean[row, self.chosen])
+            if lost.any():
+                t = int(lost.argmax())
+                raise InvalidValue(
+                    f"mean[{t}, {self.chosen[t]}] must be a number, got nan: the arm "
+                    f"{self.arms[self.chosen[t]]!r} was chosen in that round"
+                )
+
+    def _check_probabilities(self) -> None:
+        p = self.probabilities
+        if p is None:
+            return
+        check_propensity("probabilities", p)
+        _refuse((p > 0.0) & ~self.candidates, "probabilities", p, "0 where mean is missing")
+        own = p[np.arange(self.n_rounds), self.chosen]
+        off = np.abs(own - self.probability) > SUM_TOLERANCE
+        if off.any():
+            t = int(off.argmax())
+            raise InvalidValue(
+                f"probabilities[{t}, {self.chosen[t]}] must equal probability[{t}] = "
+                f"{self.probability[t]:g}, got {own[t]:g}"
+            )
+
+    def _check_observation(self) -> None:
+        """Refuse missing entries of candidates; those of other arms become 0, and are not used."""
+        if self.observation is None or not np.isnan(self.observation).any():
+            return
+        lost = np.isnan(self.observation)
+        seen = self.candidates[:, :, None] if lost.shape[1] > 1 else np.True_
+        wrong = lost & seen
+        if wrong.any():
+            t, arm, column = _place(wrong)
+            at = f"{t}, {arm}, {column}" if lost.shape[1] > 1 else f"{t}, {column}"
+            raise InvalidValue(
+                f"observation[{at}] must be a number, got nan: log what the posterior saw"
+            )
+        self._set({"observation": np.where(lost, 0.0, self.observation)})
+
+
+def _place(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the place of the first wrong value."""
+    return tuple(int(i) for i in np.argwhere(wrong)[0])
+
+
+def check_propensity(name: str, propensity: Floats) -> None:
+    """Raise if rows are not probabilities that add up to 1.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table in error messages.
+    propensity : ndarray of shape (n, K)
+        The table.
+    """
+    _refuse(~(propensity >= 0.0) | ~(propensity <= 1.0), name, propensity, "from 0 to 1")
+    total = propensity.sum(axis=1)
+    off = np.abs(total - 1.0) > SUM_TOLERANCE
+    if off.any():
+        t = int(off.argmax())
+        raise InvalidValue(f"{name}[{t}] must add up to 1, got {total[t]:g}")
+
+
+def _names(arms: Any) -> tuple[Arm, ...]:
+    if not checks.is_listing(arms) or isinstance(arms, str):
+        raise InvalidValue(f"arms must be the names of the arms, got {shown(arms)}")
+    names = tuple(arm_name(arm) for arm in arms)
+    if not names or len(set(names)) < len(names):
+        raise InvalidValue(f"arms must be one or more different names, got {shown(names)}")
+    return names
+
+
+def _chosen(given: ArrayLike, n: int, arms: tuple[Arm, ...]) -> Ints:
+    try:
+        chosen = np.asarray(given)
+    except Exception as reason:  # a user-defined object may raise anything
+        raise InvalidValue(f"chosen cannot be read as an array: {shown(reason)}") from reason
+    if chosen.dtype.kind not in "iu" or chosen.shape != (n,):
+        raise InvalidValue(
+            f"chosen must be {n} indices of arms, whole numbers from 0 to {len(arms) - 1}, got "
+            f"{chosen.dtype} of shape {chosen.shape}"
+        )
+    outside = (chosen < 0) | (chosen >= len(arms))
+    if outside.any():
+        t = int(outside.argmax())
+        raise UnknownArm(f"chosen[{t}] must be from 0 to {len(arms) - 1}, got {chosen[t]}")
+    return np.array(chosen, np.int64)
+
+
+def _column(name: str, value: ArrayLike) -> Floats:
+    column = checks.with_missing(name, value)
+    if column.ndim != 1 or column.size == 0:
+        raise InvalidValue(f"{name} must have a number for each round, got shape {column.shape}")
+    return column
+
+
+def _shaped(name: str, array: Floats, shape: tuple[int, ...]) -> Floats:
+    if array.shape != shape:
+        raise InvalidValue(f"{name} must have shape {shape}, got {array.shape}")
+    return array
+
+
+def _table(
+    name: str, value: ArrayLike | None, n: int, k: int, *, missing: bool = True
+) -> Floats | None:
+    if value is None:
+        return None
+    table = checks.with_missing(name, value) if missing else checks.floats(name, value)
+    return _shaped(name, table, (n, k))
+
+
+def _spread(
+    name: str,
+    value: ArrayLike,
+    n: int,
+    k: int | None,
+    *,
+    low: float = -checks.LARGEST,
+    high: float = checks.LARGEST,
+) -> Floats:
+    """Return a setting of the rule as (n, k), or (n,) with k None, without a copy of each entry."""
+    given = checks.floats(name, value)
+    allowed = [(), (n,)] if k is None else [(), (n,), (n, k)]
+    if given.shape not in allowed:
+        raise InvalidValue(
+            f"{name} must be a number or have shape {' or '.join(map(str, allowed[1:]))}, "
+            f"got {given.shape}"
+        )
+    _refuse((given < low) | (given > high), name, given, f"from {low:g} to {high:g}")
+    if k is None:
+        return np.broadcast_to(given, (n,))
+    return np.broadcast_to(given[:, None] if given.ndim == 1 else given, (n, k))
+
+
+def _observation(value: ArrayLike | None, n: int, k: int) -> Floats | None:
+    if value is None:
+        return None
+    y = checks.with_missing("observation", value)
+    if y.ndim == 2:
+        y = y[:, None]
+    if y.ndim != 3 or y.shape[0] != n or y.shape[1] not in (1, k) or y.shape[2] == 0:
+        raise InvalidValue(
+            f"observation must have shape ({n}, d) or ({n}, {k}, d), got {np.shape(value)}"
+        )
+    return y
+
+
+def _refuse(wrong: NDArray[np.bool_], name: str, values: Floats, rule: str) -> None:
+    """Raise with the place of the first wrong value, if there is one."""
+    if wrong.any():
+        place = _place(wrong)
+        at = f"[{', '.join(map(str, place))}]" if place else ""
+        raise InvalidValue(f"{name}{at} must be {rule}, got {values[place]:g}")
