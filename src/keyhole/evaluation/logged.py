@@ -145,7 +145,8 @@ class Logged:
         Parameters
         ----------
         source : Logged, path-like, mapping, or object with a method `columns()`
-            A path is that of a `Log`. A mapping, or the one that `columns()` returns, has the arguments of `Logged` as keys.
+            A path is that of a `Log`. A mapping, or the one that `columns()` returns, has the
+            arguments of `Logged` as keys.
 
         Returns
         -------
@@ -160,6 +161,8 @@ class Logged:
         if isinstance(source, Logged):
             return source
         if isinstance(source, str | os.PathLike):
+            from keyhole.online import Log  # which needs the extra "logs"
+
             source = Log(source)
         columns = getattr(source, "columns", None)
         given = columns() if callable(columns) else source
