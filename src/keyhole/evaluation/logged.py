@@ -168,8 +168,8 @@ class Logged:
         given = columns() if callable(columns) else source
         if not isinstance(given, Mapping):
             raise InvalidValue(
-                "log must be a Logged, a Log or its path, a mapping of columns or an object with a method columns() "
-                f"that returns one, got {type(source).__name__}"
+                "log must be a Logged, a Log or its path, a mapping of columns or an object with a "
+                f"method columns() that returns one, got {type(source).__name__}"
             )
         known = [field.name for field in fields(cls)]
         for name in given:
