@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import xarray as xr
 from sklearn.datasets import _openml
@@ -414,6 +415,44 @@ def test_reproduce_on_a_dask_cluster(tmp_path: Path) -> None:
 
 
 # -- theory and audit -----------------------------------------------------------------------------
+
+
+def logged(path: Path, arms: Any) -> None:
+    """Write the log of a bandit that has learned 300 rewards."""
+    rng = np.random.default_rng(3)
+    bandit = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=arms, dim=2, seed=1, log=path)
+    for _ in range(300):
+        y = rng.standard_normal(2)
+        decision = bandit.choose(y)
+        bandit.learn(decision, float(y[bandit.arms.index(decision.arm)] + rng.standard_normal()))
+
+
+def test_evaluate_reads_a_log(tmp_path: Path) -> None:
+    logged(tmp_path / "log.jsonl", ["A", "B"])
+    words = ("evaluate", "log.jsonl", "--policy", "greedy", "--policy", "arm:B", "--policy")
+    shown = keyhole(*words, "as-logged", "--estimator", "snips", "--plot", "values.png").stdout
+    assert "300 rounds, 300 before the first missing reward" in shown
+    assert "no problem found" in shown
+    assert (tmp_path / "values.png").stat().st_size > 1000
+    given = json.loads(keyhole(*words, "uniform", "--json").stdout)
+    assert [row["policy"] for row in given["rows"]] == ["greedy", "arm:B", "uniform"]
+    targets = {"greedy": kh.Greedy(), "arm:B": kh.evaluation.FixedArm("B"), "uniform": "uniform"}
+    found = kh.evaluate(tmp_path / "log.jsonl", targets)
+    values = [None if np.isnan(row.value) else row.value for row in found.rows]
+    assert [row["value"] for row in given["rows"]] == values
+    assert values[0] is not None
+    assert given["audit"]["problems"] == []
+    logged(tmp_path / "numbers.jsonl", 2)
+    assert "arm:1" in keyhole("evaluate", "numbers.jsonl", "--policy", "arm:1").stdout
+
+
+def test_evaluate_says_what_it_cannot_do(tmp_path: Path) -> None:
+    logged(tmp_path / "log.jsonl", ["A", "B"])
+    assert "none.jsonl" in fails("evaluate", "none.jsonl")
+    assert "'Z'" in fails("evaluate", "log.jsonl", "--policy", "arm:Z")
+    assert "best" in fails("evaluate", "log.jsonl", "--policy", "best")
+    assert "--plot must end in" in fails("evaluate", "log.jsonl", "--plot", "values.txt")
+    assert "estimator" in fails("evaluate", "log.jsonl", "--estimator", "wis")
 
 
 def test_certify_prints_the_bound_its_proof_and_a_check() -> None:

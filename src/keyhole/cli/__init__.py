@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from keyhole.cli import audit, certify, data, reproduce, simulate, theory
+from keyhole.cli import audit, certify, data, evaluate, reproduce, simulate, theory
 
 app = typer.Typer(
     name="keyhole",
@@ -19,6 +19,7 @@ app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
+app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.add_typer(data.app, name="data")
 
 
