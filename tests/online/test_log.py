@@ -168,22 +168,14 @@ def test_columns_are_those_of_the_rows(path: Path) -> None:
     bandit.learn(third.instead("A" if third.arm == "B" else "B"), 1.0)
     found = kh.Log(path).columns()
     assert found["arms"] == ["A", "B", "C"]
-    assert [found["arms"][k] for k in found["chosen"]] == [first.arm, second.arm, third.arm]
-    assert found["probability"].tolist() == [
-        first.probability,
-        second.probability,
-        third.probability,
-    ]
-    # That of another arm than the chosen one is no reward of this decision.
-    assert np.array_equal(found["reward"], [2.5, np.nan, np.nan], equal_nan=True)
-    assert np.isnan(found["mean"]).tolist() == [
-        [False, False, True],
-        [False, True, False],
-        [False, False, False],
-    ]
+    # Of the third another arm than the chosen one was taken.
+    assert [found["arms"][k] for k in found["chosen"]] == [first.arm, second.arm]
+    assert found["probability"].tolist() == [first.probability, second.probability]
+    assert np.array_equal(found["reward"], [2.5, np.nan], equal_nan=True)
+    assert np.isnan(found["mean"]).tolist() == [[False, False, True], [False, True, False]]
     assert found["width"][0].tolist()[:2] == [1.0, 1.0]
     assert found["width"][1, 2] == 1.0
-    assert found["observation"].shape == (3, 3, 1)
+    assert found["observation"].shape == (2, 3, 1)
     assert (found["sharing"], found["prior_precision"]) == ("per-arm", 1.0)
 
 
@@ -316,6 +308,35 @@ def test_forgetting_gives_the_sums_of_a_log_without_the_event(path: Path) -> Non
     bandit.log.close()
     with pytest.raises(kh.ForgottenEvent):
         kh.Bandit.from_log(path).learn(late, 1.0)
+
+
+def test_rewards_before_and_after_a_veto_are_forgotten_where_they_were_learned(path: Path) -> None:
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(), arms=["A", "B"], dim=1, seed=1, log=path)
+    decision = bandit.choose([2.0])
+    other = "A" if decision.arm == "B" else "B"
+    bandit.learn(decision, 1.0)
+    bandit.learn(decision.instead(other), 3.0, again=True)
+    assert bandit.counts == {"A": 1, "B": 1}
+    bandit.forget(decision.id)
+    assert bandit.counts == {"A": 0, "B": 0}
+    assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
+    assert len(bandit.log.columns()["chosen"]) == 0
+
+
+def test_events_of_others_come_in_any_order(path: Path) -> None:
+    bandit: Any = kh.Bandit(kh.Greedy(), arms=["A", "B"], dim=1, log=path)
+    ids = ["x-5", "x-15", "x-10", "x-3", "x-010", "x-500", "x-", "-1", "plain", "x-1.2"]
+    for k, name in enumerate(ids):
+        bandit.learn(kh.Decision(arm="A", observation=[float(k)], id=name), float(k))
+    for k, name in enumerate(ids):
+        assert bandit.decision(name).observation.tolist() == [float(k)]
+        with pytest.raises(kh.AlreadyLearned):
+            bandit.learn(name, 1.0)
+    for name in ids[::2]:
+        bandit.forget(name)
+    assert bandit.counts["A"] == 5
+    assert bandit.log.status("x-7") == "unknown"
+    assert kh.Log(path).counts == {"decided": 0, "learned": 5, "forgotten": 5}
 
 
 def test_units_cannot_be_forgotten(path: Path) -> None:

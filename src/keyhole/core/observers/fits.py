@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -58,14 +59,16 @@ def _parts(value: Any, within: tuple[int, ...]) -> Iterator[bytes]:
         yield f"{value.__module__}.{value.__qualname__}".encode()
     elif hasattr(value, "__code__"):
         yield f"{value.__module__}.{value.__qualname__}".encode()
-        # Two lambdas have one name: what they use tells them apart.
-        yield from _parts([value.__code__.co_names, _plain(value.__code__.co_consts)], inside)
+        # Two lambdas have one name: what they do tells them apart.
+        yield from _parts(_code(value.__code__), inside)
     else:
         yield from _parts(_attributes(value), inside)
 
 
-def _plain(constants: tuple[Any, ...]) -> list[Any]:
-    return [one for one in constants if isinstance(one, str | int | float | bool | None)]
+def _code(code: CodeType) -> list[Any]:
+    """Return what a function does: its instructions, names and constants, functions within too."""
+    constants = [_code(one) if isinstance(one, CodeType) else one for one in code.co_consts]
+    return [code.co_code.hex(), list(code.co_names), constants]
 
 
 def _attributes(value: Any) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from keyhole.online.log.log import Log
 def columns(log: Log) -> dict[str, Any]:
     """Return the decisions of a log, one entry for each, in the order in which they were made.
 
-    `keyhole.evaluation.Logged` says what each column is. A decision whose reward has not come, or
-    was forgotten, has the reward NaN; of several rewards of one decision the sum counts. Decisions
-    that were made elsewhere have no probability, and are left out. Observations are there where the
-    posterior saw them as they came.
+    `keyhole.evaluation.Logged` says what each column is. A decision whose reward has not come has
+    the reward NaN; of several rewards of one decision the sum counts. Left out are decisions that
+    were forgotten, that were made elsewhere, and in whose place another arm was taken: the last two
+    have no probability. Observations are there where the posterior saw them as they came.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def columns(log: Log) -> dict[str, Any]:
     made: list[tuple[rows.Decision, list[Arm]]] = []
     places: dict[str, int] = {}
     rewards: dict[int, float] = {}
+    gone: set[int] = set()  # places that are left out
     for row in log:
         if isinstance(row, rows.Start):
             start, arms = row, list(row.arms)
         elif isinstance(row, rows.Arms):
-            gone = set(row.removed)
-            arms = [arm for arm in arms if arm not in gone] + [name for name, _ in row.added]
+            arms = row.applied_to(arms)
         elif isinstance(row, rows.Decision):
             places[row.event] = len(made)
             made.append((row, arms if row.arms is None else row.arms))
@@ -52,22 +52,22 @@ def columns(log: Log) -> dict[str, Any]:
                 )
         elif isinstance(row, rows.Given) and row.event in places:
             # Another arm was taken in place of the chosen one: its probability is not known.
-            places.pop(row.event)
+            gone.add(places.pop(row.event))
         elif isinstance(row, rows.Reward) and row.event in places:
             place = places[row.event]
             rewards[place] = rewards.get(place, 0.0) + row.value
         elif isinstance(row, rows.Forget) and row.event in places:
-            rewards.pop(places[row.event], None)
+            gone.add(places.pop(row.event))
         names += [arm for arm in arms if arm not in names] if len(arms) > len(names) else []
     if start is None:
         raise FileError(f"{log.path} has no rows")
+    kept = [t for t in range(len(made)) if t not in gone]
+    made, values = [made[t] for t in kept], [rewards.get(t, np.nan) for t in kept]
     names = list(dict.fromkeys([*names, *(arm for _, each in made for arm in each)]))
     place_of = {arm: k for k, arm in enumerate(names)}
     n, k = len(made), len(names)
     parts = {name: np.full((n, k), np.nan) for name in ("mean", "width")}
     explored = {name: np.zeros((n, k)) for name in ("optimism", "dispersion")}
-    reward = np.full(n, np.nan)
-    reward[list(rewards)] = list(rewards.values())
     for t, (row, candidates) in enumerate(made):
         where = [place_of[arm] for arm in candidates]
         for name, table in (parts | explored).items():
@@ -76,7 +76,7 @@ def columns(log: Log) -> dict[str, Any]:
         "arms": names,
         "chosen": np.array([place_of[row.arm] for row, _ in made], dtype=np.int64),
         "probability": np.array([row.probability for row, _ in made], dtype=np.float64),
-        "reward": reward,
+        "reward": np.array(values, dtype=np.float64),
         **parts,
         **explored,
         "epsilon": np.array([row.epsilon for row, _ in made]),

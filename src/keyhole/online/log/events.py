@@ -44,14 +44,17 @@ class Events:
         place : int
             The place of its row in the file.
         """
+        found = self._find(event)
+        if found is not None:  # a number that was passed over
+            found[0].places[found[1]], found[0].states[found[1]] = place, DECIDED
+            return
         name, _, text = event.partition("-")
-        if text.isdecimal():
-            number = int(text)
-            run = self._runs.setdefault(name, Run(number))
-            gap = number - run.first - len(run.places)
-            if 0 <= gap <= MOST_MISSING:
-                run.places.extend([-1] * gap + [place])
-                run.states.extend([UNKNOWN] * gap + [DECIDED])
+        if text.isdecimal() and str(int(text)) == text:  # "07" is another event than "7"
+            run = self._runs.setdefault(name, Run(int(text)))
+            missing = int(text) - run.first - len(run.places)
+            if 0 <= missing <= MOST_MISSING:
+                run.places.extend([-1] * missing + [place])
+                run.states.extend([UNKNOWN] * missing + [DECIDED])
                 return
         self._others[event] = (place, DECIDED)
 
@@ -61,8 +64,8 @@ class Events:
         if run is None or not text.isdecimal():
             return None
         index = int(text) - run.first
-        # A number has one text: "07" is another event than "7".
-        return (run, index) if 0 <= index < len(run.places) and str(int(text)) == text else None
+        is_there = 0 <= index < len(run.places) and str(int(text)) == text
+        return (run, index) if is_there else None
 
     def state(self, event: str) -> int:
         """Return the state of an event: one of the numbers of `WORDS`."""

@@ -32,7 +32,7 @@ class Log:
     """A log of decisions and rewards, as JSON lines.
 
     Give it to a `Bandit`, which then writes a row for all that it decides and learns, before it
-    answers. One bandit writes to a log at a time; anybody may read it meanwhile.
+    answers. One bandit writes to a log at a time; other processes may read it meanwhile.
 
     Parameters
     ----------
@@ -184,7 +184,15 @@ class Log:
         UnknownEvent
             If there is none.
         """
-        row = self.row_of(event)
+        return self._decision_of(self.row_of(event), grown, recipe)
+
+    def _decision_of(
+        self,
+        row: rows.Decision | rows.Given,
+        grown: tuple[tuple[str, str], ...] | None,
+        recipe: str | None,
+    ) -> Decision:
+        """Return the decision of a row; see `decision`."""
         if isinstance(row, rows.Given):
             return Decision.from_dict(row.decision)
         own = 0
@@ -212,8 +220,7 @@ class Log:
             if isinstance(each, rows.Start):
                 arms = list(each.arms)
             elif isinstance(each, rows.Arms):
-                gone = set(each.removed)
-                arms = [arm for arm in arms if arm not in gone] + [name for name, _ in each.added]
+                arms = each.applied_to(arms)
         return arms
 
     def learned(self, event: str) -> list[tuple[Decision, float]]:
@@ -224,11 +231,11 @@ class Log:
         UnknownEvent
             If there is no such event.
         """
-        decision = self.decision(event, None, None)
+        decision = self.decision(event, None, None)  # or raise
         found = []
         for row in self:
-            if isinstance(row, rows.Given) and row.event == event:
-                decision = Decision.from_dict(row.decision)
+            if isinstance(row, rows.Decision | rows.Given) and row.event == event:
+                decision = self._decision_of(row, None, None)
             elif isinstance(row, rows.Reward) and row.event == event:
                 found.append((decision, row.value))
         return found
@@ -248,9 +255,8 @@ class Log:
             return bool(row.decision == decision.to_dict())
         if row.arm != decision.arm or row.predicted != (list(decision.predicted) or None):
             return False
-        seen = decision._observation.tolist()
-        wanted = [[None if x != x else x for x in seen]]
-        return wanted[0] in (row.y if row.filled is None else [row.filled])
+        seen = [None if x != x else x for x in decision._observation.tolist()]
+        return seen in (row.y if row.filled is None else [row.filled])
 
     def replay(self, *, policy: Policy | None = None, features: Recipe | None = None) -> Bandit:
         """Return the bandit that wrote this log, to the bit: all it had learned, and its draws.

@@ -163,6 +163,11 @@ class Arms(Row, frozen=True, kw_only=True):
     added: list[tuple[Name, dict[str, Any] | None]] = []
     removed: list[Name] = []
 
+    def applied_to(self, arms: list[Name]) -> list[Name]:
+        """Return the arms after this row, of those before it."""
+        gone = set(self.removed)
+        return [arm for arm in arms if arm not in gone] + [name for name, _ in self.added]
+
 
 class Merge(Row, frozen=True, kw_only=True):
     """What another bandit had learned was added; both as files, compressed, in base 64."""

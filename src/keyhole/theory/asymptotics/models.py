@@ -15,6 +15,7 @@ import numpy as np
 from keyhole.core import Greedy, Policy, ThompsonSampling
 from keyhole.errors import InvalidValue, shown
 from keyhole.theory.ranges import Floats
+from keyhole.theory.roots import root_of
 
 # A value whose standard deviation is below this share of the largest is 0 up to rounding.
 ROUNDING = 1e-9
@@ -97,7 +98,7 @@ def model_of(world: Any, policy: Policy) -> Model:
     _check_world(world)
     noise = world.reward_scale**2 + np.diag(world.unseen_covariance)
     dispersion = _dispersion(policy, noise, world.noise_scale)
-    spread = _root(world.observation_covariance)
+    spread = root_of(world.observation_covariance)
     model = Model(
         gains=world.eta @ spread,
         prior=np.asarray(policy.prior_precision * np.linalg.inv(spread.T @ spread), np.float64),
@@ -149,19 +150,6 @@ def _dispersion(policy: object, noise: Floats, noise_scale: float) -> Floats:
             "the asymptote is derived for sharing='per-arm' and 'shared', got 'hybrid'"
         )
     return np.full_like(noise, v**2)
-
-
-def _root(covariance: Floats) -> Floats:
-    """Return H of full column rank with H H' = covariance.
-
-    Scales are removed first, so that features in small units are not taken for rounding.
-    """
-    scale = np.sqrt(np.diag(covariance))
-    scale[scale == 0.0] = 1.0
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    kept = values > len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
-    root: Floats = scale[:, None] * vectors[:, kept] * np.sqrt(values[kept])
-    return root
 
 
 def _check_arms(model: Model, policy: Policy) -> None:

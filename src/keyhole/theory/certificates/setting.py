@@ -3,6 +3,7 @@
 With Sigma the covariance of y, u = Sigma^-1/2 y is N(0, I). A value is y'eta = u'h with h =
 Sigma^1/2 eta, and B = prior I + Sigma^1/2 S Sigma^1/2 with S the sum of u u' over an arm's pulls.
 Directions in which y has no variance are left out: neither values nor scores depend on them.
+Observations in units so far apart that rounding hides a direction are refused.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from keyhole.core import Policy, Rule
 from keyhole.errors import InvalidValue, shown
 from keyhole.theory.quantities import Arrays
 from keyhole.theory.ranges import Floats
+from keyhole.theory.roots import root_of
 
 # Eigenvalues of the covariance of y below this share of the largest are 0 up to rounding.
 ROUNDING = 1e-12
@@ -170,12 +172,19 @@ def _whitened(world: Arrays, v: float, prior: float) -> Setting:
     kept = values > ROUNDING * values.max(initial=0.0)
     if not kept.any():
         raise InvalidValue("a certificate needs observations that vary, got a covariance of 0")
+    if kept.sum() < root_of(covariance).shape[1]:
+        # A small direction may carry most of a value, and rounding would lose it.
+        raise InvalidValue(
+            "a certificate needs observations in comparable units: the variance of y in some "
+            f"direction is below {ROUNDING:g} of that in another. Measure the entries of y in "
+            "other units, and the certificate is that of the new ones"
+        )
     scales = values[kept]
     eta = np.asarray(world.eta, dtype=np.float64) @ vectors[:, kept]
     unseen = np.diag(world.unseen_covariance).clip(min=0.0)
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in (world.eta, covariance, unseen, [world.r1, v, prior, world.shared_context]):
-        told.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
+        digest.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
     return Setting(
         h=eta * np.sqrt(scales),
         eta=eta,
@@ -185,5 +194,5 @@ def _whitened(world: Arrays, v: float, prior: float) -> Setting:
         prior=prior,
         v=v,
         shared=bool(world.shared_context),
-        digest=told.hexdigest(),
+        digest=digest.hexdigest(),
     )
