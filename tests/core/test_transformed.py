@@ -160,3 +160,16 @@ def test_the_core_imports_no_package_of_frames() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_functions_are_told_apart_by_what_they_do() -> None:
+    from keyhole.core.observers.fits import fit_digest
+
+    pairs: list[tuple[Any, Any]] = [
+        (lambda x: x + 1, lambda x: x * 1),
+        (lambda x: x in (1, 2), lambda x: x in (3, 4)),
+        (lambda x: [y + x for y in x], lambda x: [y - x for y in x]),
+    ]
+    for one, other in pairs:
+        assert fit_digest(one) != fit_digest(other)
+        assert fit_digest(one) == fit_digest(one)

@@ -728,3 +728,22 @@ def test_a_burn_in_of_other_shapes() -> None:
         kh.audit.burn_in(OWN, kh.LinUCB(), rounds=10)
     with pytest.raises(kh.InvalidValue, match="LinearWorld, got MissingWorld"):
         kh.audit.burn_in(kh.MissingWorld(OWN, share=0.1), kh.Greedy(), rounds=10)  # type: ignore[arg-type]
+
+
+def test_units_that_hide_a_direction_are_refused() -> None:
+    """With entries in units 1e7 apart, the small one carries most of the values."""
+    sensing = np.diag([1.0, 1e-7])
+    world = kh.LinearWorld(
+        sensing=sensing,
+        sensing_covariance=sensing @ sensing / 4.0,
+        coefficients=[[0.5, 2.0], [0.5, -2.0]],
+    )
+    with pytest.raises(kh.InvalidValue, match="comparable units"):
+        kh.theory.certificate(world, kh.Greedy(), 2_000)
+    # Without any variance in a direction there is nothing to hide.
+    flat = kh.LinearWorld(
+        sensing=np.diag([1.0, 0.0]),
+        sensing_covariance=np.diag([0.25, 0.0]),
+        coefficients=[[0.5, 2.0], [-0.5, -2.0]],
+    )
+    assert kh.theory.certificate(flat, kh.Greedy(), 2_000).value > 0.0

@@ -65,8 +65,8 @@ def certify(
     """Print a bound on the regret of a policy in a world, with its proof.
 
     With probability 1 - delta the regret is at most the certificate. The trivial bound beside it is
-    what no policy exceeds. Contexts must be normal; with a shared context --hybrid is needed, and
-    with many arms it gives a smaller bound.
+    what no policy exceeds with that probability. Contexts must be normal; with a shared context
+    --hybrid is needed, and with many arms it gives a smaller bound.
 
     The exit code is 1 if more of the runs of --check exceed the certificate than delta allows.
     """

@@ -3,7 +3,7 @@
 Each call is made as without a log, under the same lock; then its row is written, and then it
 returns. So rows are in the order in which the bandit changed, and a caller who got an answer finds
 it in the log. If a row cannot be written, the call raises, and the bandit refuses all that would
-change it: it knows more than its log does.
+change it: its state is ahead of its log.
 """
 
 from __future__ import annotations

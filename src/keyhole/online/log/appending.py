@@ -109,8 +109,8 @@ class Appender:
         os.fsync(self._file)
         self.size = end
         warnings.warn(
-            f"the end of {self.path} was torn, as by a crash while it was written: its last "
-            f"{size - end} bytes were cut off, {shown(torn)}; all rows before them are whole",
+            f"{self.path} ended in an incomplete row, probably after a crash: its last "
+            f"{size - end} bytes were removed, {shown(torn)}; all rows before them are whole",
             KeyholeWarning,
             stacklevel=2,
         )
@@ -151,7 +151,7 @@ class Appender:
     def _undo(self, place: int, reason: BaseException) -> None:
         """Take back a part that was written, and write nothing more."""
         self.broken = (
-            f"an earlier write failed ({reason}), and the bandit knows more than its log; "
+            f"an earlier write failed ({reason}), and the bandit is ahead of its log; "
             "Bandit.from_log goes on from what was written"
         )
         assert self._file is not None

@@ -51,7 +51,8 @@ def exploration(world: Any, *, horizon: int = 10_000, tolerance: float = 0.05) -
 
     The predicted regret increases with v from v = 0 on, since it leaves out the risk that an arm
     is starved by chance. The largest v that costs at most `tolerance` more than none insures
-    against that risk at a known price. In twelve simulated worlds it was within 10% of the best v.
+    against that risk at a known price. In twelve simulated worlds its
+    regret was at most 10% above the least; with 30 arms, 15%.
 
     Parameters
     ----------
