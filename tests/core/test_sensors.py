@@ -129,6 +129,21 @@ def test_repeats_find_the_sensor() -> None:
     assert_allclose(found.mean, [1.0, 0.0, -1.0], atol=4.5 * np.sqrt(total.max() / n))
 
 
+def test_a_shift_between_the_sessions_of_repeats_changes_no_covariance() -> None:
+    rng = np.random.default_rng(8)
+    x = rng.normal(5.0, 1.0, size=(400, 2))
+    y1, y2 = (x + rng.standard_normal(x.shape) for _ in range(2))
+    plain, shift = kh.Sensor.from_repeats(y1, y2), np.array([1.5, -30.0])
+    moved = kh.Sensor.from_repeats(y1, y2 + shift)
+    assert_allclose(moved.context_covariance, plain.context_covariance, rtol=1e-10, atol=1e-12)
+    assert_allclose(moved.sensing_covariance, plain.sensing_covariance, rtol=1e-10, atol=1e-12)
+    assert_allclose(moved.mean, plain.mean + shift / 2.0, rtol=1e-12)
+    assert not moved.offset.any()
+    # By the definition of a covariance, each about its own mean.
+    cross = np.cov(y1.T, y2.T)[:2, 2:]
+    assert_allclose(moved.context_covariance, 0.5 * (cross + cross.T), rtol=1e-10)
+
+
 # -- one configuration ----------------------------------------------------------------------------
 
 
@@ -834,8 +849,17 @@ def test_calibration_from_unusable_pairs_names_the_field() -> None:
         kh.Sensor.calibrated(np.ones(3), np.ones((3, 2)))
     with pytest.raises(kh.InvalidValue, match="y1 and y2 need at least 4 rows"):
         kh.Sensor.from_repeats(np.ones((3, 2)), np.ones((3, 2)))
-    with pytest.raises(kh.InvalidValue, match="do not vary together"):
-        kh.Sensor.from_repeats([[1.0], [0.0], [1.0], [0.0]], [[0.0], [1.0], [0.0], [1.0]])
+    with pytest.raises(kh.InvalidValue, match="covariance of entry 0 with itself is -0.25"):
+        kh.Sensor.from_repeats(
+            [[1.0], [0.0], [1.0], [0.0], [0.5]], [[0.0], [1.0], [0.0], [1.0], [0.6]]
+        )
+    rng = np.random.default_rng(3)
+    y, more = rng.normal(5.0, 1.0, size=(2, 40, 2))
+    for other in (y, y + 1.5, np.column_stack([more[:, 0], y[:, 1]])):
+        with pytest.raises(kh.InvalidValue, match="y1 - y2 is the same in all rows of entr.* 1: "):
+            kh.Sensor.from_repeats(y, other)
+    with pytest.raises(kh.InvalidValue, match="constant in some combination"):
+        kh.Sensor.from_repeats(y, y + more[:, :1])
 
 
 def test_refused_rounds_change_nothing() -> None:
