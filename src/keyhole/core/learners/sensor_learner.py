@@ -46,7 +46,8 @@ class SensorLearner:
         "oracle", for simulations, takes those of the world that the learner plays in.
     intercept : bool, default False
         Fit a constant per arm. Contexts then count from the mean that the sensors know, and
-        rewards from the median of the first 8, so that either may be about any number.
+        rewards from the median of the first 8, so that either may be about any number. The prior
+        of a constant is as wide as the rewards are, not as their noise.
     reward_scale : float, optional
         The standard deviation of a reward given the context; by default it is learned.
     clip : float or None, default 10

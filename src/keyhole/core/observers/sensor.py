@@ -313,7 +313,8 @@ class Sensor:
             if _smallest(matrix) <= 0.0:
                 raise InvalidValue(f"{name} must be positive definite")
         twin = copy.copy(self)
-        vars(twin).pop("_key", None)  # which is that of the sensor without doubt
+        for name in ("_key", "digest"):  # which are those of the sensor without doubt
+            vars(twin).pop(name, None)
         object.__setattr__(twin, "doubt", Doubt(gram, spread, n))
         return twin
 
@@ -419,15 +420,20 @@ class Sensor:
     def __hash__(self) -> int:
         return hash(self._key)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A SHA-256 of all that the sensor is made of."""
         return hashlib.sha256(b"/".join(self._key)).hexdigest()
 
     @cached_property
     def _key(self) -> tuple[bytes, ...]:
-        known = (self.sensing, self.context_covariance, self.sensing_covariance)
-        parts = (*known, self.mean, self.offset, *(self.pairs or ()), *(self.doubt or ()))
+        parts: tuple[Any, ...]
+        if self.pairs is not None:
+            # All else follows from these, but for last digits on another machine.
+            parts = (*self.pairs, float(self.context_dim), float(self.is_centred))
+        else:
+            known = (self.sensing, self.context_covariance, self.sensing_covariance)
+            parts = (*known, self.mean, self.offset, *(self.doubt or ()))
         return tuple(np.asarray(part).tobytes() for part in parts)
 
     def __repr__(self) -> str:
