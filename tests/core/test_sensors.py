@@ -817,6 +817,25 @@ def test_choosing_adds_no_configuration() -> None:
     assert len(state.configurations) == 2
 
 
+def test_a_first_reward_of_a_configuration_looks_at_no_other() -> None:
+    """Where entries drop out at random, most rewards are such, and configurations many."""
+    rng = np.random.default_rng(36)
+    learner = kh.SensorLearner(kh.Uniform(), a_sensor(rng, 6, 6), reward_scale=0.5)
+    state = learner.start(1, 6)
+    for k in range(40):
+        y = rng.standard_normal(6)
+        y[[bool(k & 2**j) for j in range(6)]] = np.nan
+        due = state.n[0] + 1.0 >= 1.25 * state.refreshed[0]
+        weight = state.reward_variance + np.einsum(
+            "cd,cd->", learner.sensors[0].view(~np.isnan(y)).covariance, state._second_moment(0)
+        )
+        learner.learn(state, 0, y, float(rng.standard_normal()))
+        if not due:
+            assert state._unseen is None  # that of all configurations was not needed
+            assert state.weights[-1, 0] == pytest.approx(state.numerators[0] / weight, rel=1e-12)
+    assert len(state.configurations) == 41
+
+
 def test_choices_follow_a_sensor_that_was_estimated_anew() -> None:
     """A configuration that was chosen by before, without any reward, is that of the sensor now."""
     rng = np.random.default_rng(25)
@@ -994,6 +1013,9 @@ def test_refused_rounds_change_nothing() -> None:
         ([], "at least one Sensor"),
         ([1], r"sensors\[0\] must be a Sensor"),
         ("abc", "sensors must be a Sensor"),
+        ({None: kh.Sensor(sensing=np.eye(2))}, "a sensor's name must be .* got None"),
+        ({"": kh.Sensor(sensing=np.eye(2))}, "a sensor's name must be .* got ''"),
+        ({True: kh.Sensor(sensing=np.eye(2))}, "a sensor's name must be .* got True"),
         (
             {"a": kh.Sensor(sensing=np.eye(2)), "b": kh.Sensor(sensing=np.eye(3))},
             "sensors must all have one context_dim",

@@ -435,6 +435,31 @@ def test_a_damaged_file_is_refused(tmp_path: Path, changes: dict[str, Any], reas
 # -- joint draws ----------------------------------------------------------------------------------
 
 
+def test_a_file_has_no_sums_of_arms_without_rewards() -> None:
+    """With entries that drop out, most configurations have a reward of one arm or two."""
+    rng, d, k = np.random.default_rng(4), 12, 6
+    one = kh.Bandit(kh.SensorLearner(kh.Uniform(), kh.Sensor(sensing=np.eye(d))), arms=k, seed=1)
+    assert isinstance(one, SensorBandit)
+    for _ in range(80):
+        y = rng.standard_normal(d)
+        y[rng.random(d) < 0.3] = np.nan
+        one.learn(one.choose(y), float(rng.standard_normal()))
+    whole = sum(array.size for sums in one._state.sums for array in sums)
+    counted = sum(int((sums.n > 0).sum()) for sums in one._state.sums)
+    saved = len(snapshot_sums(one))
+    assert saved == 2 * k * len(one._state.sums) + counted * (d + d * (d + 1) // 2)
+    assert saved < 0.15 * whole
+    twin = kh.Bandit.load(one.to_bytes())
+    for mine, theirs in zip(one._state.sums, twin._state.sums, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            assert_array_equal(a, b)
+
+
+def snapshot_sums(one: SensorBandit) -> Any:
+    """Return the sums as they are in the file."""
+    return read_arrays(io.BytesIO(one.to_bytes()))["sums"]
+
+
 def test_joint_draws_behind_a_bandit_are_those_of_the_learner() -> None:
     policy = kh.ThompsonSampling(v=0.7, sharing="shared", draw="joint")
     one, recipe = kh.Bandit(policy, arms=4, dim=3, seed=5), kh.Learner(policy)

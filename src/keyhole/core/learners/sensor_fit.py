@@ -393,7 +393,10 @@ class SensorFit:
 
         The weight of the very first reward is 1.
         """
-        variance, numerator = float(self._variance(i)[place]), float(self.numerators[i])
+        # Of this configuration alone: where entries drop out at random, most rewards are a first
+        # one, and there are many configurations.
+        unseen = float((self.configurations[place].unseen * self._second_moment(i)).sum())
+        variance, numerator = self.reward_variance + unseen, float(self.numerators[i])
         if np.isnan(numerator):
             numerator = variance
         return (1.0 if variance <= 0.0 else numerator / variance), numerator
