@@ -24,9 +24,7 @@ class Shrunk(NamedTuple):
     variance: float  # of a reward of weight 1
 
 
-def unshrunk(
-    total: Weighted, n: float, kept: Floats, before: Shrunk
-) -> tuple[Floats, Floats]:
+def unshrunk(total: Weighted, n: float, kept: Floats, before: Shrunk) -> tuple[Floats, Floats]:
     """Return mean and covariance of a parameter without the prior of some columns.
 
     Directions that no reward has determined keep the posterior's mean and the prior's variance.
