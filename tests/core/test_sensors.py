@@ -129,6 +129,21 @@ def test_repeats_find_the_sensor() -> None:
     assert_allclose(found.mean, [1.0, 0.0, -1.0], atol=4.5 * np.sqrt(total.max() / n))
 
 
+def test_a_shift_between_the_sessions_of_repeats_changes_no_covariance() -> None:
+    rng = np.random.default_rng(8)
+    x = rng.normal(5.0, 1.0, size=(400, 2))
+    y1, y2 = (x + rng.standard_normal(x.shape) for _ in range(2))
+    plain, shift = kh.Sensor.from_repeats(y1, y2), np.array([1.5, -30.0])
+    moved = kh.Sensor.from_repeats(y1, y2 + shift)
+    assert_allclose(moved.context_covariance, plain.context_covariance, rtol=1e-10, atol=1e-12)
+    assert_allclose(moved.sensing_covariance, plain.sensing_covariance, rtol=1e-10, atol=1e-12)
+    assert_allclose(moved.mean, plain.mean + shift / 2.0, rtol=1e-12)
+    assert not moved.offset.any()
+    # By the definition of a covariance, each about its own mean.
+    cross = np.cov(y1.T, y2.T)[:2, 2:]
+    assert_allclose(moved.context_covariance, 0.5 * (cross + cross.T), rtol=1e-10)
+
+
 # -- one configuration ----------------------------------------------------------------------------
 
 
@@ -234,7 +249,8 @@ def test_reweighted_sums_are_weighted_least_squares(intercept: bool, missing: fl
             row = sensor.belief(y).mean if x is None else x
             # With a constant, contexts count from their mean and rewards from their first ones.
             row = row - sensor.mean if intercept else row
-            design.append(np.concatenate([[1.0] if intercept else [], row]))
+            # The constant has a unit of its own, which makes its prior wide.
+            design.append(np.concatenate([state.units[arm, :1] if intercept else [], row]))
             rewards.append(reward - state.zero)
             weights.append(state.weights[place, arm])
         u, r, w = np.array(design), np.array(rewards), np.array(weights)
@@ -252,10 +268,9 @@ def test_weights_are_one_over_the_variance_of_a_reward() -> None:
     rng = np.random.default_rng(9)
     learner = kh.SensorLearner(kh.ThompsonSampling(), unequal(rng), reward_scale=0.5)
     state, _ = played(learner, rng, 400)
-    mean, covariance = state.estimates()
+    seconds = [state._second_moment(arm) for arm in range(2)]
     state.refresh_all()
-    for arm in range(2):
-        second = np.outer(mean[arm], mean[arm]) + covariance[arm]
+    for arm, second in enumerate(seconds):
         variance = [
             0.25 + np.trace(s.view(np.ones(3, bool)).covariance @ second) for s in learner.sensors
         ]
@@ -290,25 +305,114 @@ def test_rewards_without_noise_are_learned() -> None:
 
 
 def test_a_constant_is_that_of_the_plain_learner_on_centred_beliefs() -> None:
-    """Both count rewards from the median of the first 8, whatever they are about."""
+    """Rewards count from the median of the first 8, and the constant's column has a unit."""
     rng = np.random.default_rng(30)
     sensor = a_sensor(rng, 3, 2, mean=np.array([1e4, -50.0]))
     learner = kh.SensorLearner(kh.ThompsonSampling(), sensor, intercept=True)
-    plain = kh.Learner(kh.ThompsonSampling(), intercept=True)
-    state, other, rewards = learner.start(3, 3), plain.start(3, 2), []
+    state, rewards, seen = learner.start(3, 3), [], []
     for k in range(200):
-        y, draws = sensor.observation_mean + rng.standard_normal(3), some_draws(rng, 3)
+        y, arm = sensor.observation_mean + rng.standard_normal(3), int(rng.integers(3))
         belief = sensor.belief(y).mean - sensor.mean
-        expected = plain.choose(other, belief, draws)
-        if k >= 8:  # before, the plain learner waits
-            chosen = learner.choose(state, y, draws)
-            assert chosen.arm == expected.arm
-            assert chosen.probability == pytest.approx(expected.probability, abs=1e-9)
-        rewards.append(float(1e5 + belief.sum() + rng.standard_normal()))
-        assert state.zero == (np.median(rewards[: min(k, 8)]) if k else 0.0)
-        learner.learn(state, expected.arm, y, rewards[-1])
-        plain.learn(other, expected.arm, belief, rewards[-1])
-    assert_allclose(state.posterior.mean, other.posterior.mean, rtol=1e-8)
+        rewards.append(float(1e5 + 30.0 * arm + belief.sum() + rng.standard_normal()))
+        learner.learn(state, arm, y, rewards[-1])
+        seen.append((arm, belief))
+        assert state.zero == np.median(rewards[: min(k + 1, 8)])
+    unit = state.units[0, 0]
+    plain = kh.Posterior(n_parameters=3, dim=3)
+    for (arm, belief), reward in zip(seen, rewards, strict=True):
+        plain.learn(arm, np.array([unit, *belief]), reward - state.zero)
+    assert_allclose(state.posterior.mean, plain.mean, rtol=1e-7, atol=1e-9)
+    assert_allclose(state.posterior.covariance, plain.covariance, rtol=1e-7, atol=1e-12)
+    for _ in range(20):
+        y, draws = sensor.observation_mean + rng.standard_normal(3), some_draws(rng, 3)
+        row = np.array([[unit, *(sensor.belief(y).mean - sensor.mean)]])
+        location, scale = plain.scores(state.rule, state.arms.parameter_of, row)
+        chance = kh.choice_probabilities(location, scale)[0]
+        chosen = learner.choose(state, y, draws)
+        assert chosen.arm == np.argmax(location[0] + scale[0] * draws.normals)
+        assert chosen.probability == pytest.approx(chance[chosen.arm], abs=1e-6)
+
+
+def apart(distance: float, n: int = 200, policy: Any = None) -> SensorState:
+    """Return what is learned of two arms with constants at +- distance and a slope of 1."""
+    rng = np.random.default_rng(33)
+    sensor = kh.Sensor(sensing=[[1.0]], sensing_covariance=0.01)
+    learner = kh.SensorLearner(policy or kh.Uniform(), sensor, intercept=True)
+    state = learner.start(2, 1)
+    for k in range(n):
+        x, sign = rng.standard_normal(), 1.0 if k % 2 else -1.0
+        reward = sign * distance + x + 0.3 * rng.standard_normal()
+        learner.learn(state, k % 2, np.array([x + 0.1 * rng.standard_normal()]), float(reward))
+    return state
+
+
+def test_arms_far_apart_are_estimated_as_arms_that_are_close() -> None:
+    close, distant = apart(1.0), apart(1000.0)
+    (constants, errors), (mean, covariance) = distant.constants(), distant.estimates()
+    # Standard errors are those of close arms, and 4.5 of them cover.
+    assert_allclose(errors, close.constants()[1], rtol=1e-6)
+    assert_allclose(covariance, close.estimates()[1], rtol=1e-6)
+    assert (np.abs(constants - [-1000.0, 1000.0]) < 4.5 * errors).all()
+    assert (np.abs(mean[:, 0] - 1.0) < 4.5 * np.sqrt(covariance[:, 0, 0])).all()
+    # The residuals of the posterior that choices are made by are noise, s^2 + mu'S mu = 0.1.
+    left = distant.posterior.state.residual - distant.posterior.state.penalty
+    assert_allclose(left / 98.0, 0.1, rtol=4.5 * np.sqrt(2.0 / 98.0))
+
+
+def test_estimates_are_weighted_least_squares_without_the_prior() -> None:
+    """A prior of precision 1 would halve coefficients of contexts in units this small."""
+    rng = np.random.default_rng(34)
+    sensors = [
+        kh.Sensor(sensing=np.eye(2), context_covariance=1e-4, sensing_covariance=noise)
+        for noise in (1e-6, 1e-4)
+    ]
+    learner = kh.SensorLearner(kh.Uniform(), sensors, intercept=True)
+    state, rows, rewards, weights = learner.start(1, 2), [], [], []
+    for k in range(150):
+        x = 1e-2 * rng.standard_normal(2)
+        y = x + np.sqrt((1e-6, 1e-4)[k % 2]) * rng.standard_normal(2)
+        rewards.append(float(7.0 + 100.0 * x[0] - 50.0 * x[1] + 0.1 * rng.standard_normal()))
+        learner.learn(state, 0, y, rewards[-1], sensor=k % 2)
+        rows.append([1.0, *sensors[k % 2].belief(y).mean])
+        weights.append(state.configuration(k % 2, np.ones(2, bool)))
+    u, r, w = np.array(rows), np.array(rewards), state.weights[weights, 0]
+    gram = (u * w[:, None]).T @ u
+    expected = np.linalg.solve(gram, u.T @ (w * r))
+    noise = (w * (r - u @ expected) ** 2).sum() / (len(r) - 3)
+    covariance = noise * np.linalg.inv(gram)
+    (mean,), (found,) = state.estimates()
+    (constant,), (error,) = state.constants()
+    assert_allclose(mean, expected[1:], rtol=1e-7)
+    assert_allclose(found, covariance[1:, 1:], rtol=1e-6)
+    assert_allclose([constant, error], [expected[0], np.sqrt(covariance[0, 0])], rtol=1e-7)
+
+
+def test_what_no_reward_has_shown_has_the_variance_of_the_prior() -> None:
+    sensor = kh.Sensor(sensing=[[1.0, 0.0]], sensing_covariance=0.25)  # x[1] is never seen
+    learner = kh.SensorLearner(kh.Uniform(prior_precision=4.0), sensor)
+    rng, state = np.random.default_rng(35), learner.start(1, 1)
+    for _ in range(50):
+        y = rng.standard_normal(1)
+        learner.learn(state, 0, y, float(y[0] + 0.1 * rng.standard_normal()))
+    (mean,), (covariance,) = state.estimates()
+    assert mean[1] == 0.0
+    assert covariance[0, 1] == 0.0
+    assert covariance[1, 1] == pytest.approx(state.posterior.noise_scale()[0] ** 2 / 4.0)
+    assert covariance[0, 0] < 0.1 * covariance[1, 1]
+
+
+def test_the_best_of_arms_far_apart_is_tried() -> None:
+    """Constants are many times the noise apart, which a prior in units of the noise rules out."""
+    sensor = kh.Sensor(sensing=[[1.0]], sensing_covariance=0.01)
+    learner = kh.SensorLearner(kh.ThompsonSampling(), sensor, intercept=True)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        constants, state = 2.0 * rng.permutation(12), learner.start(12, 1)
+        for _ in range(100):
+            y = rng.standard_normal(1)
+            arm = learner.choose(state, y, some_draws(rng, 12)).arm
+            learner.learn(state, arm, y, float(constants[arm] + 0.3 * rng.standard_normal()))
+        assert state.n[np.argmax(constants)] > 50
 
 
 def far(mean: float, n: int = 400, **settings: Any) -> tuple[kh.SensorLearner, SensorState]:
@@ -625,15 +729,14 @@ def test_weights_follow_from_the_posterior_in_the_basis_that_it_was_built_in(reb
     # A basis is any orthonormal one: flip a direction, and the posterior with it.
     state.bases[0, :, 0] *= -1.0
     state._rebuild(0)
-    mean, covariance = state.estimates()
-    second = np.outer(mean[0], mean[0]) + covariance[0]
+    second = state._second_moment(0)[:2, :2]
     unseen = [sensor.view(np.ones(3, bool)).covariance for sensor in learner.sensors]
     expected = 1.0 / np.array([0.25 + (one * second).sum() for one in unseen])
     first: list[Floats] = []
     original = state._refresh
 
-    def watched(i: int, *, changed: bool = False) -> None:
-        original(i, changed=changed)
+    def watched(i: int, **settings: Any) -> None:
+        original(i, **settings)
         first.append(state.weights[1:, 0].copy())
 
     state._refresh = watched  # type: ignore[method-assign]
@@ -712,6 +815,25 @@ def test_choosing_adds_no_configuration() -> None:
     assert len(state._glimpses) <= 64
     learner.learn(state, 0, y, 1.0)
     assert len(state.configurations) == 2
+
+
+def test_a_first_reward_of_a_configuration_looks_at_no_other() -> None:
+    """Where entries drop out at random, most rewards are such, and configurations many."""
+    rng = np.random.default_rng(36)
+    learner = kh.SensorLearner(kh.Uniform(), a_sensor(rng, 6, 6), reward_scale=0.5)
+    state = learner.start(1, 6)
+    for k in range(40):
+        y = rng.standard_normal(6)
+        y[[bool(k & 2**j) for j in range(6)]] = np.nan
+        due = state.n[0] + 1.0 >= 1.25 * state.refreshed[0]
+        weight = state.reward_variance + np.einsum(
+            "cd,cd->", learner.sensors[0].view(~np.isnan(y)).covariance, state._second_moment(0)
+        )
+        learner.learn(state, 0, y, float(rng.standard_normal()))
+        if not due:
+            assert state._unseen is None  # that of all configurations was not needed
+            assert state.weights[-1, 0] == pytest.approx(state.numerators[0] / weight, rel=1e-12)
+    assert len(state.configurations) == 41
 
 
 def test_choices_follow_a_sensor_that_was_estimated_anew() -> None:
@@ -834,8 +956,17 @@ def test_calibration_from_unusable_pairs_names_the_field() -> None:
         kh.Sensor.calibrated(np.ones(3), np.ones((3, 2)))
     with pytest.raises(kh.InvalidValue, match="y1 and y2 need at least 4 rows"):
         kh.Sensor.from_repeats(np.ones((3, 2)), np.ones((3, 2)))
-    with pytest.raises(kh.InvalidValue, match="do not vary together"):
-        kh.Sensor.from_repeats([[1.0], [0.0], [1.0], [0.0]], [[0.0], [1.0], [0.0], [1.0]])
+    with pytest.raises(kh.InvalidValue, match=r"covariance of entry 0 with itself is -0\.25"):
+        kh.Sensor.from_repeats(
+            [[1.0], [0.0], [1.0], [0.0], [0.5]], [[0.0], [1.0], [0.0], [1.0], [0.6]]
+        )
+    rng = np.random.default_rng(3)
+    y, more = rng.normal(5.0, 1.0, size=(2, 40, 2))
+    for other in (y, y + 1.5, np.column_stack([more[:, 0], y[:, 1]])):
+        with pytest.raises(kh.InvalidValue, match=r"is the same in all rows of entr.* 1: "):
+            kh.Sensor.from_repeats(y, other)
+    with pytest.raises(kh.InvalidValue, match="constant in some combination"):
+        kh.Sensor.from_repeats(y, y + more[:, :1])
 
 
 def test_refused_rounds_change_nothing() -> None:
@@ -882,6 +1013,9 @@ def test_refused_rounds_change_nothing() -> None:
         ([], "at least one Sensor"),
         ([1], r"sensors\[0\] must be a Sensor"),
         ("abc", "sensors must be a Sensor"),
+        ({None: kh.Sensor(sensing=np.eye(2))}, "a sensor's name must be .* got None"),
+        ({"": kh.Sensor(sensing=np.eye(2))}, "a sensor's name must be .* got ''"),
+        ({True: kh.Sensor(sensing=np.eye(2))}, "a sensor's name must be .* got True"),
         (
             {"a": kh.Sensor(sensing=np.eye(2)), "b": kh.Sensor(sensing=np.eye(3))},
             "sensors must all have one context_dim",

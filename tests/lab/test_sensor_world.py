@@ -120,7 +120,8 @@ def test_it_is_described_copied_and_shown() -> None:
     [
         ({"sensors": []}, "at least one Sensor"),
         ({"sensors": [np.eye(2)]}, r"sensors\[0\] must be a Sensor"),
-        ({"sensors": 3}, "sensors must be a list"),
+        ({"sensors": 3}, "sensors must be a Sensor, or several"),
+        ({"sensors": {None: kh.Sensor(sensing=np.eye(3))}}, "a sensor's name must be .* got None"),
         ({"coefficients": np.ones((2, 5))}, r"coefficients must have shape \(n_arms, 3\)"),
         ({"sensing": np.eye(3)}, "sensing is that of the sensors"),
         ({"reward_scale": -1.0}, "reward_scale"),
@@ -130,13 +131,21 @@ def test_it_is_described_copied_and_shown() -> None:
         ),
         (
             {"sensors": [kh.Sensor(sensing=np.eye(3)), kh.Sensor(sensing=np.eye(2))]},
-            "mean must be the same for all",
+            r"one context_dim, but sensors\[1\] has 2 and sensors\[0\] has 3",
         ),
     ],
 )
 def test_worlds_that_cannot_be_are_refused(settings: dict[str, Any], reason: str) -> None:
     with pytest.raises(kh.InvalidValue, match=reason):
         a_world(**settings)
+
+
+def test_one_sensor_needs_no_list() -> None:
+    sensor = sensors()["coarse"]
+    alone, listed = a_world(sensors=sensor), a_world(sensors=[sensor])
+    assert repr(alone) == "LinearWorld(1 sensor, 3 arms, context_dim=3, dim=2)"
+    assert alone.describe() == listed.describe()
+    assert_array_equal(alone.sample(5, seed=1).rewards, listed.sample(5, seed=1).rewards)
 
 
 def test_a_world_without_any_sensing_is_refused() -> None:

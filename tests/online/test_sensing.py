@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,51 @@ def test_a_decision_comes_back_through_json_with_its_sensor() -> None:
     other.learn(carried, 2.0)
     one.learn(decision, 2.0)
     same(one, other)
+
+
+def test_a_decision_through_another_sensor_of_the_same_name_is_refused() -> None:
+    """By name alone, a coefficient of 1 would be learned as one of 10."""
+
+    def probe(scale: float) -> SensorBandit:
+        sensor = kh.Sensor(sensing=[[scale]], sensing_covariance=scale**2)
+        return SensorBandit(kh.SensorLearner(kh.Uniform(), {"probe": sensor}), arms=ARMS, seed=1)
+
+    one, other, same_as_one = probe(1.0), probe(10.0), probe(1.0)
+    decision = one.choose([0.5])
+    carried = kh.Decision.from_dict(json.loads(json.dumps(decision.to_dict())))
+    for each in (decision, carried, pickle.loads(pickle.dumps(decision)), decision.instead("B")):
+        with pytest.raises(kh.InvalidValue, match=r"another sensor than sensors\['probe'\]"):
+            other.learn(each, 1.0)
+        assert not any(other.counts.values())
+    same_as_one.learn(carried, 1.0)
+    other.learn(kh.Decision(arm="A", observation=[0.5], id=decision.id, sensor="probe"), 1.0)
+    with pytest.raises(kh.InvalidValue, match="through another sensor"):
+        other.learn_context(decision, [0.4])
+    features = kh.Bandit(kh.Learner(kh.Uniform(), kh.Features(numbers=["x"])), arms=ARMS)
+    with pytest.raises(kh.InvalidValue, match="through another sensor"):
+        one.learn(features.choose({"x": 1.0}), 1.0)
+    with pytest.raises(kh.InvalidValue, match="through the sensor 'probe', which needs"):
+        features.learn(decision, 1.0)
+
+
+def test_a_list_of_sensors_in_another_order_is_refused() -> None:
+    sensors = [kh.Sensor(sensing=[[1.0, 0.0]]), kh.Sensor(sensing=[[0.0, 1.0]])]
+    one, other = (
+        kh.Bandit(kh.SensorLearner(kh.Uniform(), listed), arms=ARMS, seed=1)
+        for listed in (sensors, sensors[::-1])
+    )
+    with pytest.raises(kh.InvalidValue, match="a list of sensors has another order"):
+        other.learn(one.choose([1.0], sensor=0), 1.0)
+
+
+def test_a_sensor_that_improved_takes_its_own_earlier_decisions() -> None:
+    one = bandit()
+    early = [one.choose(np.ones(2), sensor="calibrated") for _ in range(2)]
+    before = one._state.sensors[one._own.place("calibrated")]
+    live(one, 60, late=1.0)
+    assert one._state.sensors[one._own.place("calibrated")] != before
+    one.learn(early[0], 1.0)
+    kh.Bandit.load(one.to_bytes()).learn(early[1], 1.0, context=np.ones(3))
 
 
 def test_each_reward_counts_once() -> None:
@@ -389,6 +435,31 @@ def test_a_damaged_file_is_refused(tmp_path: Path, changes: dict[str, Any], reas
 # -- joint draws ----------------------------------------------------------------------------------
 
 
+def test_a_file_has_no_sums_of_arms_without_rewards() -> None:
+    """With entries that drop out, most configurations have a reward of one arm or two."""
+    rng, d, k = np.random.default_rng(4), 12, 6
+    one = kh.Bandit(kh.SensorLearner(kh.Uniform(), kh.Sensor(sensing=np.eye(d))), arms=k, seed=1)
+    assert isinstance(one, SensorBandit)
+    for _ in range(80):
+        y = rng.standard_normal(d)
+        y[rng.random(d) < 0.3] = np.nan
+        one.learn(one.choose(y), float(rng.standard_normal()))
+    whole = sum(array.size for sums in one._state.sums for array in sums)
+    counted = sum(int((sums.n > 0).sum()) for sums in one._state.sums)
+    saved = len(snapshot_sums(one))
+    assert saved == 2 * k * len(one._state.sums) + counted * (d + d * (d + 1) // 2)
+    assert saved < 0.15 * whole
+    twin = SensorBandit.load(one.to_bytes())
+    for mine, theirs in zip(one._state.sums, twin._state.sums, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            assert_array_equal(a, b)
+
+
+def snapshot_sums(one: SensorBandit) -> Any:
+    """Return the sums as they are in the file."""
+    return read_arrays(io.BytesIO(one.to_bytes()))["sums"]
+
+
 def test_joint_draws_behind_a_bandit_are_those_of_the_learner() -> None:
     policy = kh.ThompsonSampling(v=0.7, sharing="shared", draw="joint")
     one, recipe = kh.Bandit(policy, arms=4, dim=3, seed=5), kh.Learner(policy)
@@ -440,6 +511,72 @@ def test_ctrl_c_waits_until_a_reward_is_learned(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(kh.AlreadyLearned):
         one.learn(decision, 1.0)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+class TooLate(BaseException):
+    """What a handler of a signal raises."""
+
+
+def too_late(*_: Any) -> None:
+    raise TooLate
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_handler_that_raises_waits_until_a_reward_is_learned(late: bool) -> None:
+    """At every line of it: the reward is learned, remembered and counted, or nothing of it."""
+    former = signal.signal(signal.SIGTERM, too_late)
+    try:
+        one = bandit()
+        live(one, 20)
+        decisions = [one.choose(np.ones(4), sensor="known") for _ in range(60)]
+        twin, n_whole = copy.deepcopy(one), 0
+        for k, decision in enumerate(decisions):
+            if late:
+                one.learn(decision, 1.0)
+                twin.learn(decision, 1.0)
+            n_whole += interrupted(one, twin, decision, 1 + 7 * k, late=late)
+            same(one, twin)
+            assert one._lineage.additions == 20 + twin._lineage.additions
+        assert 0 < n_whole < len(decisions)  # some signals came before anything had changed
+        assert signal.getsignal(signal.SIGTERM) is too_late
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def interrupted(
+    one: SensorBandit, twin: SensorBandit, decision: kh.Decision, line: int, *, late: bool
+) -> bool:
+    """Learn with a signal at a line of the library; the twin learns if that was all of it."""
+    left = [line]
+
+    def at_line(frame: Any, event: str, _: Any) -> Any:
+        if "holding" in frame.f_code.co_filename:
+            return None
+        left[0] -= event == "line"
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGTERM)
+        return at_line
+
+    def learn(bandit: Any) -> None:
+        if late:
+            bandit.learn_context(decision, np.ones(3))
+        else:
+            bandit.learn(decision, 1.0)
+
+    sys.settrace(at_line)
+    try:
+        learn(one)
+    except TooLate:
+        pass
+    finally:
+        sys.settrace(None)
+    try:
+        learn(one)
+    except kh.AlreadyLearned:
+        learn(twin)
+        return True
+    learn(twin)
+    return False
 
 
 def test_a_sensor_as_an_object_is_found_after_loading_and_copying() -> None:

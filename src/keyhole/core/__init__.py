@@ -19,11 +19,13 @@ from keyhole.core.learners import (
     SensorName,
     SensorReward,
     SensorState,
+    Sums,
     Waiting,
     arm_name,
     checked_choice,
     choose_jointly,
     joint_probability,
+    sensor_name,
     widened,
 )
 from keyhole.core.observers import (
@@ -111,6 +113,7 @@ __all__ = [
     "Sharing",
     "Stream",
     "Streams",
+    "Sums",
     "ThompsonSampling",
     "Transformed",
     "Uniform",
@@ -126,6 +129,7 @@ __all__ = [
     "expected_largest",
     "joint_probability",
     "seed_sequence",
+    "sensor_name",
     "streams",
     "widened",
 ]

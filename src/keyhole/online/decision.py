@@ -53,7 +53,8 @@ class Decision(Choice):
     levels : sequence of (str, str), optional
         The levels of growing categories, (field, level), that the observation has columns for.
     recipe : str, optional
-        What tells the features that the observation was made with from others.
+        What tells the features that the observation was made with, or the sensor that it is a
+        measurement of, from others.
     sensor : str or int, optional
         The name of the sensor that the observation is a measurement of.
 

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits until a change is complete."""
+"""Signals that wait until a change is complete."""
 
 from __future__ import annotations
 
@@ -6,33 +6,48 @@ from __future__ import annotations
 # are the functions that it calls.
 import _signal  # type: ignore[import-not-found] # CPython's own, without stubs
 import threading
-from signal import SIGINT
+from signal import valid_signals
 from types import FrameType, TracebackType
 from typing import Any
 
-_INTERRUPT = int(SIGINT)
+_SIGNALS = tuple(sorted(map(int, valid_signals())))
 
 
 class held_interrupts:  # noqa: N801 - used as a function is
-    """Hold back Ctrl-C within a block, and deliver it at its end.
+    """Hold back signals that Python code handles within a block, and deliver them at its end.
 
-    For calls that change several things by Python code. Other threads than the main one are never
+    For calls that change several things by Python code: Ctrl-C, or a handler of SIGALRM or
+    SIGTERM that raises, would leave them halfway. Other threads than the main one are never
     interrupted, and a handler that is not Python's, or none, stays as it is.
     """
 
-    __slots__ = ("_former", "_pressed")
+    __slots__ = ("_former", "_is_over", "_pressed")
 
     def __enter__(self) -> None:
-        self._pressed: list[tuple[int, FrameType | None]] = []
-        self._former: Any = None
-        if threading.get_ident() == threading.main_thread().ident:
-            former = _signal.getsignal(_INTERRUPT)
-            if callable(former):
-                self._former = former
-                _signal.signal(_INTERRUPT, self._note)
+        self._pressed: dict[int, FrameType | None] = {}
+        self._former: dict[int, Any] = {}
+        self._is_over = False
+        if threading.get_ident() != threading.main_thread().ident:
+            return
+        former = {number: _signal.getsignal(number) for number in _SIGNALS}
+        self._former = {number: one for number, one in former.items() if callable(one)}
+        try:
+            for number in self._former:
+                _signal.signal(number, self._note)
+        except BaseException:  # of a handler that has not been replaced yet
+            self._release()
+            raise
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self._pressed.append((number, frame))
+        if self._is_over:  # a handler raised before this one was put back
+            self._former[number](number, frame)
+        else:
+            self._pressed.setdefault(number, frame)
+
+    def _release(self) -> None:
+        self._is_over = True
+        for number, former in self._former.items():
+            _signal.signal(number, former)
 
     def __exit__(
         self,
@@ -40,8 +55,18 @@ class held_interrupts:  # noqa: N801 - used as a function is
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._former is None:
+        if not self._former:
             return
-        _signal.signal(_INTERRUPT, self._former)
-        if self._pressed:
-            self._former(*self._pressed[0])
+        self._release()
+        self._deliver()
+
+    def _deliver(self) -> None:
+        """Call the handlers of what came; one that raises keeps no other from being called."""
+        if not self._pressed:
+            return
+        number, frame = next(iter(self._pressed.items()))
+        del self._pressed[number]
+        try:
+            self._former[number](number, frame)
+        finally:
+            self._deliver()

@@ -277,14 +277,14 @@ class Rounds(WholeCalls):
 
     def _check_recipe(self, recipe: str | None, sensor: Arm | None) -> None:
         """Raise if a decision was made from other columns, whatever their number."""
+        if sensor is not None:
+            raise InvalidValue(
+                f"this decision was made through the sensor {sensor!r}, which needs a SensorLearner"
+            )
         if recipe is not None and recipe != self._learned.recipe:
             raise InvalidValue(
                 "this decision was made with other features: their fields, levels, order or fit "
                 "differ, and its numbers would be taken for others"
-            )
-        if sensor is not None:
-            raise InvalidValue(
-                f"this decision was made through the sensor {sensor!r}, which needs a SensorLearner"
             )
 
     def _learn(self, decision: Decision, reward: float, again: bool) -> None:

@@ -135,7 +135,12 @@ class SensorBandit(OwnBandit):
 
     @property
     def coefficients(self) -> dict[Arm, Belief]:
-        """Mean and covariance of each arm's mu, the coefficients of the context."""
+        """Estimate and covariance of each arm's mu, the coefficients of the context.
+
+        They are those of least squares, without the prior that choices are made by; where rewards
+        do not determine a combination, the posterior's mean and the prior's variance. With
+        `em=True` they are those of the posterior.
+        """
         with self._lock:
             means, covariances = self._state.estimates()
         parameter_of = self._state.arms.parameter_of.tolist()
@@ -146,7 +151,7 @@ class SensorBandit(OwnBandit):
 
     @property
     def constants(self) -> dict[Arm, tuple[float, float]]:
-        """Mean and standard deviation of each arm's constant, the reward at a context of 0."""
+        """Estimate and standard error of each arm's constant, the reward at a context of 0."""
         if not self._own.intercept:
             raise InvalidValue("constants need SensorLearner(intercept=True)")
         with self._lock:
@@ -203,6 +208,7 @@ class SensorBandit(OwnBandit):
             kernels.fill_normals(self._random[0], draws.normals)
             kernels.fill_uniforms(self._random[1], draws.uniforms)
             chosen, score = learner.scored(self._state, rows, draws, sensor, arms)
+            place = learner.place(sensor)
             self._lineage.decisions += 1
             decision = Decision(
                 arm=arms.names[chosen.arm],
@@ -210,7 +216,10 @@ class SensorBandit(OwnBandit):
                 probability=chosen.probability if self._probabilities else None,
                 score=score,
                 id=f"{self._lineage.run}-{self._lineage.decisions}",
-                sensor=learner.names[learner.place(sensor)],
+                sensor=learner.names[place],
+                # That of the sensor as it was given: pairs that come later improve its estimate,
+                # but y stays a measurement of the same sensor.
+                recipe=learner.sensors[place].digest,
             )
             decision._is_for_all = len(rows) == 1
         self._warn()
@@ -273,6 +282,7 @@ class SensorBandit(OwnBandit):
         with self._lock:
             own, state, truths = self._own, self._state, self._truths
             state.arms.parameter(decision.arm)  # which raises if there is no such arm
+            self._check_sensor(decision)
             if not again:
                 self._once.check(decision)
             given = own.given(state, decision.arm, decision.raw, number, decision.sensor)
@@ -286,6 +296,17 @@ class SensorBandit(OwnBandit):
                 self._once.add(decision)
                 self._lineage.additions += 1
         self._warn()
+
+    def _check_sensor(self, decision: Decision) -> None:
+        """Raise if a decision was made through another sensor, whatever its name."""
+        place = self._own.place(decision.sensor)
+        if decision._recipe not in (None, self._own.sensors[place].digest):
+            raise InvalidValue(
+                f"this decision was made through another sensor than sensors"
+                f"[{self._own.names[place]!r}] of this bandit: its matrix, covariances, mean, "
+                "offset or pairs differ, or a list of sensors has another order; give it to a "
+                "bandit with the sensors that it was made with"
+            )
 
     def _learn_known(self, decision: Decision, given: SensorReward, x: Floats) -> None:
         """Learn a reward with its context, which other rewards of the decision then have, too."""
@@ -322,6 +343,7 @@ class SensorBandit(OwnBandit):
         decision = arguments.checked_decision(decision)
         with self._lock:
             rewards = self._truths.check(decision)
+            self._check_sensor(decision)
             x = self._own.checked_context(self._state, rewards[0].sensor, context)
             with held_interrupts():  # sums, posterior and ids change together
                 self._state.exchange(rewards, x)

@@ -19,7 +19,9 @@ The header has, besides `written_by`, `policy`, `arms`, `probabilities`, `random
 The arrays are those of the posterior (`storage`), `weights` (m, k), `numerators` (k,), `units`
 (k, c) and `refreshed` (k,), and three flat ones: `sensors`, `pairs` and `sums` have one number
 after the other of every sensor, of the moments of every calibrated one (those of all pairs, and
-those that it was last estimated from), and of the sums of every configuration.
+those that it was last estimated from), and of the sums of every configuration: n and sum r^2 of
+every parameter, then of those that have rewards sum r u and the upper triangle of sum u u'. Where
+entries drop out at random there are many configurations, and few of their parameters have rewards.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from keyhole.core import (
     SensorLearner,
     SensorReward,
     SensorState,
+    Sums,
 )
 from keyhole.core.kernels import Bits
 from keyhole.errors import FileError, InvalidValue, shown
@@ -103,7 +106,7 @@ def snapshot(parts: Parts) -> storage.Record:
         "refreshed": state.refreshed,
         "sensors": _flat([array for one in learner.sensors for array in _arrays(one)]),
         "pairs": _flat([array for pairs in _all_pairs(state) for array in pairs]),
-        "sums": _flat([array for sums in state.sums for array in sums]),
+        "sums": _flat([array for sums in state.sums for array in _sums_arrays(sums)]),
     }
     return storage.Record(header, arrays).copy()
 
@@ -136,6 +139,39 @@ def _all_pairs(state: SensorState) -> list[Moments]:
     """Return, for each calibrated sensor, all pairs and those that it was last estimated from."""
     found = [each for j in state.pairs for each in (state.pairs[j], state.sensors[j].pairs)]
     return [each for each in found if each is not None]
+
+
+def _sums_arrays(sums: Sums) -> list[Floats]:
+    """Return the numbers of a configuration that are not 0 for want of rewards."""
+    upper = np.triu_indices(sums.moment.shape[1])
+    arrays = [sums.n, sums.squares]
+    for i in np.flatnonzero(sums.n).tolist():
+        arrays += [sums.moment[i], sums.gram[i][upper]]
+    return arrays
+
+
+def _read_sums(numbers: _Numbers, k: int, f: int) -> Sums:
+    """Return the sums of the next configuration.
+
+    Parameters
+    ----------
+    numbers : _Numbers
+        The numbers of all configurations.
+    k : int
+        The number of parameters.
+    f : int
+        The length of u.
+    """
+    n, squares = numbers.take(k), numbers.take(k)
+    if (n < 0).any() or (n % 1 != 0).any() or (squares < 0).any():
+        raise FileError("the saved sums must have whole counts, and squares of at least 0")
+    sums, upper = Sums.empty(k, f), np.triu_indices(f)
+    sums.n[:], sums.squares[:] = n, squares
+    for i in np.flatnonzero(n).tolist():
+        sums.moment[i] = numbers.take(f)
+        sums.gram[i][upper] = numbers.take(len(upper[0]))
+        sums.gram[i] += np.triu(sums.gram[i], 1).T
+    return sums
 
 
 def _flat(arrays: list[Floats]) -> Floats:
@@ -288,10 +324,7 @@ def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArr
             raise FileError(f"the saved configurations must say what of {dim} entries was seen")
         index = state.configuration(place, np.array(seen, dtype=bool))
         f = len(state.configurations[index].constant)
-        gram, moment, n, squares = sums.take(k, f, f), sums.take(k, f), sums.take(k), sums.take(k)
-        if (n < 0).any() or (n % 1 != 0).any() or (squares < 0).any():
-            raise FileError("the saved sums must have whole counts, and squares of at least 0")
-        state.sums[index] = type(state.sums[index])(gram, moment, n, squares)
+        state.sums[index] = _read_sums(sums, k, f)
     sums.end()
     c, prior = learner.n_columns, learner.policy.prior_precision
     state.units = restoring.like(arrays, "units", (k, c))

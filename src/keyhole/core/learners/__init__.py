@@ -5,8 +5,9 @@ from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.joint import choose_jointly, joint_probability
 from keyhole.core.learners.learner import Learner
 from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
-from keyhole.core.learners.sensor_learner import SensorLearner, SensorName
+from keyhole.core.learners.sensor_learner import SensorLearner, SensorName, sensor_name
 from keyhole.core.learners.sensor_state import SensorReward, SensorState
+from keyhole.core.learners.sensor_sums import Sums
 from keyhole.core.learners.state import LearnerState, Provisional, Waiting, widened
 
 __all__ = [
@@ -23,10 +24,12 @@ __all__ = [
     "SensorName",
     "SensorReward",
     "SensorState",
+    "Sums",
     "Waiting",
     "arm_name",
     "checked_choice",
     "choose_jointly",
     "joint_probability",
+    "sensor_name",
     "widened",
 ]

@@ -13,8 +13,10 @@ import numpy as np
 from keyhole.core.kernels import Floats
 from keyhole.core.learners.arms import Arms
 from keyhole.core.learners.sensor_configurations import CONTEXT, Configuration, configured
+from keyhole.core.learners.sensor_estimates import Shrunk, unshrunk
 from keyhole.core.learners.sensor_sums import (
     Sums,
+    Weighted,
     em_mean,
     relative_weights,
     reward_variance,
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 
 # Weights are refreshed when an arm's rewards have grown by this factor: 31 times up to 1,000.
 GROWTH = 1.25
+# The prior standard deviation of an arm's constant, in root mean squares of an arm's rewards about
+# their common zero: that of coefficients is in units of the noise, and too narrow for arms whose
+# rewards are many times the noise apart.
+WIDTH = 2.0
+# A wider prior is none: beyond, rounding of the constant would show in other columns.
+WIDEST = 1e4
 # Configurations without rewards that are remembered for the next choice.
 GLIMPSES = 64
 
@@ -47,7 +55,7 @@ class SensorFit:
         self.learner, self.arms = learner, arms
         self.sensors = list(learner.sensors)
         # With a constant, columns of x count from the mean of the contexts and rewards from the
-        # median of the first ones. The prior of the constant then has nothing to shrink.
+        # median of the first ones.
         self.centre = learner.centre
         self.zero = 0.0
         self.first_rewards: list[float] = []
@@ -61,7 +69,8 @@ class SensorFit:
         self.weights = np.empty((0, k))
         # A weight is this over the variance of a reward.
         self.numerators = np.full(k, np.nan)
-        # Units of the posterior's columns: those of an estimated sensor's doubt follow mu'S mu.
+        # Units of the posterior's columns: those of an estimated sensor's doubt follow mu'S mu, and
+        # that of the constant, alike for all parameters, how far apart rewards are.
         self.units = np.ones((k, c))
         # The number of rewards at the last refresh of each parameter, and of s^2.
         self.refreshed, self.estimated = np.zeros(k), 0.0
@@ -190,24 +199,35 @@ class SensorFit:
         parameter : int
             The parameter.
         """
-        total = float(self.n.sum())
-        if self.learner.reward_scale is None and total >= GROWTH * self.estimated:
+        if float(self.n.sum()) < GROWTH * self.estimated:
+            self._refresh(parameter)
+        elif self.learner.intercept:  # the unit of the constant is that of all parameters
+            self._refresh_each(changed=False)
+        else:
             self._estimate_reward_variance()
-        self._refresh(parameter)
+            self._refresh(parameter)
 
     def refresh_all(self) -> None:
         """Do so for all parameters, whose sums or configurations have changed."""
-        if self.learner.reward_scale is None and self.n.any():
-            self._estimate_reward_variance()
-        for i in range(self.arms.n_parameters):
-            self._refresh(i, changed=True)
+        self._refresh_each(changed=True)
 
-    def _refresh(self, i: int, *, changed: bool = False) -> None:
+    def _refresh_each(self, *, changed: bool) -> None:
+        if self.n.any():
+            self._estimate_reward_variance()
+        unit = self._constant_unit() if self.learner.intercept else None
+        for i in range(self.arms.n_parameters):
+            self._refresh(i, changed=changed, constant_unit=unit)
+
+    def _refresh(
+        self, i: int, *, changed: bool = False, constant_unit: float | None = None
+    ) -> None:
         n = np.array([sums.n[i] for sums in self.sums])
         self.refreshed[i] = n.sum()
         # The posterior's coordinates are those of the units and the basis that it was built in.
         variance, units = self._variance(i), self.units[i].copy()
         self._set_units(i)
+        if constant_unit is not None:
+            self.units[i, 0] = constant_unit
         if self.bases is not None and (changed or not np.array_equal(units, self.units[i])):
             self.bases[i] = self._basis(i)
         if not n.any():
@@ -275,6 +295,19 @@ class SensorFit:
             unit = np.sqrt(learner.policy.prior_precision * share)
             self.units[i, start : start + learner.n_corrections(j)] = unit
 
+    def _constant_unit(self) -> float:
+        """Return the unit of the constant: its prior is N(0, (WIDTH spread)^2), or that of mu.
+
+        The spread is the root mean square of an arm's rewards about their common zero, averaged
+        over the arms that have some, so that one that was left early counts as much as another.
+        """
+        n = np.sum([sums.n for sums in self.sums], axis=0)
+        squares = np.sum([sums.squares for sums in self.sums], axis=0)
+        v = float(self.posterior.noise_scale().min())
+        spread = WIDTH * float(np.sqrt((squares[n > 0.0] / n[n > 0.0]).mean())) if n.any() else 0.0
+        wanted = spread * float(np.sqrt(self.posterior.prior_precision))
+        return float(np.clip(wanted / v, 1.0, WIDEST)) if v > 0.0 else 1.0
+
     def _in_columns(self, i: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Return B_m, b_m, n_m and sum r^2 of a parameter, in the posterior's columns and units."""
         if not self.learner.doubt_columns:  # the base rows are the columns
@@ -282,6 +315,9 @@ class SensorFit:
                 (sums.gram[i], sums.moment[i], sums.n[i], sums.squares[i]) for sums in self.sums
             ]
             gram, moment, n, squares = (np.array(part) for part in zip(*each, strict=True))
+            if self.learner.intercept:
+                units = self.units[i]
+                gram, moment = gram * np.outer(units, units), moment * units
             return gram, moment, n, squares
         parts = [
             sums.of([i]).times(self._in_basis(i, one.columns))
@@ -331,8 +367,10 @@ class SensorFit:
         return b, float(left + penalty + b @ mean)
 
     def _estimate_reward_variance(self) -> None:
-        """Estimate s^2 from the errors of all parameters in all configurations."""
+        """Estimate s^2, unless it is given, from the errors of all parameters."""
         self.estimated = float(self.n.sum())
+        if self.learner.reward_scale is not None:
+            return
         moments = [self._moments(i) for i in range(self.arms.n_parameters)]
         mean = np.array([one[0] for one in moments])
         covariance = np.array([one[1] for one in moments])
@@ -355,7 +393,10 @@ class SensorFit:
 
         The weight of the very first reward is 1.
         """
-        variance, numerator = float(self._variance(i)[place]), float(self.numerators[i])
+        # Of this configuration alone: where entries drop out at random, most rewards are a first
+        # one, and there are many configurations.
+        unseen = float((self.configurations[place].unseen * self._second_moment(i)).sum())
+        variance, numerator = self.reward_variance + unseen, float(self.numerators[i])
         if np.isnan(numerator):
             numerator = variance
         return (1.0 if variance <= 0.0 else numerator / variance), numerator
@@ -395,8 +436,8 @@ class SensorFit:
         arms : Arms
             The arms that they are of.
         """
-        if not self.learner.doubt_columns:
-            return designs
+        if not self.learner.doubt_columns:  # units are those of the constant, alike for all arms
+            return designs * self.units[0] if self.learner.intercept else designs
         which = np.zeros(1, np.int64) if arms.shared else arms.parameter_of
         rows: Floats = designs * self.units[which]
         if self.bases is None:
@@ -408,21 +449,51 @@ class SensorFit:
         return rows
 
     def estimates(self) -> tuple[Floats, Floats]:
-        """Return mean and covariance of mu of each parameter, (k, d) and (k, d, d)."""
+        """Return mean and covariance of mu of each parameter, (k, d) and (k, d, d).
+
+        They are those of least squares, without the prior; see `unshrunk`.
+        """
         first, d = int(self.learner.intercept), self.learner.context_dim
         of_x = slice(first, first + d)
-        found = [self._moments(i) for i in range(self.arms.n_parameters)]
+        found = [self._reported(i) for i in range(self.arms.n_parameters)]
         return (
             np.array([mean[of_x] for mean, _ in found]),
             np.array([covariance[of_x, of_x] for _, covariance in found]),
         )
 
     def constants(self) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of each parameter's constant, that at x = 0, (k,)."""
+        """Return estimate and standard error of each parameter's constant, that at x = 0, (k,)."""
         at = np.zeros(self.learner.n_columns)
         at[0], at[1 : 1 + self.learner.context_dim] = 1.0, -self.centre
-        found = [self._moments(i) for i in range(self.arms.n_parameters)]
+        found = [self._reported(i) for i in range(self.arms.n_parameters)]
         return (
             np.array([self.zero + at @ mean for mean, _ in found]),
             np.sqrt([at @ covariance @ at for _, covariance in found]),
         )
+
+    def _reported(self, i: int) -> tuple[Floats, Floats]:
+        """Return mean and covariance of a parameter without the prior of mu and the constant."""
+        n, learner = np.array([sums.n[i] for sums in self.sums]), self.learner
+        if learner.em or not n.any():  # EM has no least squares beside it
+            return self._moments(i)
+        units, total = self.units[i], self._weighted_in_all_columns(i, n)
+        kept = np.full(learner.n_columns, self.posterior.prior_precision)
+        kept[: int(learner.intercept) + learner.context_dim] = 0.0
+        mean = self.posterior.state.mean[i]
+        before = Shrunk(
+            mean if self.bases is None else self.bases[i] @ mean,
+            self.posterior.prior_precision,
+            float(self.posterior.noise_scale()[i]) ** 2,
+        )
+        mean, covariance = unshrunk(total, float(n.sum()), kept, before)
+        return mean * units, covariance * np.outer(units, units)
+
+    def _weighted_in_all_columns(self, i: int, n: Floats) -> Weighted:
+        """Return the weighted sums of a parameter in its units, but in no basis."""
+        units = self.units[i][:, None]
+        parts = [
+            sums.of([i]).times(units * one.columns)
+            for sums, one in zip(self.sums, self.configurations, strict=True)
+        ]
+        gram, moment, _, squares = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return weighted(np.where(n > 0.0, self.weights[:, i], 0.0), gram, moment, squares)

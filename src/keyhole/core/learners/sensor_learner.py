@@ -46,7 +46,8 @@ class SensorLearner:
         "oracle", for simulations, takes those of the world that the learner plays in.
     intercept : bool, default False
         Fit a constant per arm. Contexts then count from the mean that the sensors know, and
-        rewards from the median of the first 8, so that either may be about any number.
+        rewards from the median of the first 8, so that either may be about any number. The prior
+        of a constant is as wide as the rewards are, not as their noise.
     reward_scale : float, optional
         The standard deviation of a reward given the context; by default it is learned.
     clip : float or None, default 10
@@ -440,12 +441,23 @@ class SensorLearner:
         return f"SensorLearner({', '.join([repr(self.policy), count, *options])})"
 
 
+def sensor_name(name: object) -> SensorName:
+    """Return a sensor's name, which a file or JSON leaves unchanged, or raise `InvalidValue`."""
+    is_number = isinstance(name, Integral) and not isinstance(name, bool)
+    if name == "" or not (isinstance(name, str) or is_number):
+        raise InvalidValue(
+            "a sensor's name must be a text that is not empty, or a whole number, "
+            f"got {shown(name)}"
+        )
+    return arm_name(name)
+
+
 def _named(sensors: object) -> tuple[tuple[SensorName, ...], tuple[Sensor, ...]]:
     """Return the names and the sensors, all of one context_dim."""
     names: tuple[SensorName, ...]
     given: tuple[Sensor, ...]
     if isinstance(sensors, Mapping):
-        names, given = tuple(map(arm_name, sensors)), tuple(sensors.values())
+        names, given = tuple(map(sensor_name, sensors)), tuple(sensors.values())
     elif isinstance(sensors, Sensor):
         names, given = (0,), (sensors,)
     elif checks.is_listing(sensors) and not isinstance(sensors, str | bytes):

@@ -28,6 +28,8 @@ from keyhole.errors import InvalidValue, shown
 # A covariance is singular if, with unit diagonal, its smallest eigenvalue is below this: rounding
 # alone would then decide about a tenth of a thousandth of a prediction.
 SINGULAR = 1e-12
+# Differences of measurements below this share of their size are rounding.
+ROUNDED = 1e-12
 
 
 class Belief(NamedTuple):
@@ -237,10 +239,21 @@ class Sensor:
         The noises of the two are independent and alike, so Cov(y1, y2) is that of x, and
         Cov(y1 - y2) / 2 that of the noise. Predicting y2 from y1 is predicting x from y1.
 
+        Each is counted from its own mean, so that a shift between the two sessions, such as a
+        drift of the instrument, changes no covariance. The mean of x is then the average of the
+        two and the offset is 0. Repeats cannot tell which session is right: later measurements
+        like those of one session are off by half the shift, which `intercept=True` learns.
+
         Parameters
         ----------
         y1, y2 : array_like of shape (n, dim)
             The first and the second measurement of each context.
+
+        Raises
+        ------
+        InvalidValue
+            If shapes differ, rows are few, y1 - y2 has no noise in some direction, or y1 and y2
+            have nothing in common in one.
 
         Examples
         --------
@@ -259,17 +272,28 @@ class Sensor:
         n, dim = first.shape
         if n < dim + 2:
             raise InvalidValue(f"y1 and y2 need at least {dim + 2} rows of {dim} entries, got {n}")
-        mean = 0.5 * (first.mean(axis=0) + second.mean(axis=0))
-        cross = (first - mean).T @ (second - mean) / (n - 1)
+        means = first.mean(axis=0), second.mean(axis=0)
+        # Each about its own mean: a shift between the sessions is no covariance.
+        one, other = first - means[0], second - means[1]
+        cross = one.T @ other / (n - 1)
         context = 0.5 * (cross + cross.T)
-        apart = first - second
-        apart -= apart.mean(axis=0)
-        noise = 0.5 * apart.T @ apart / (n - 1)
+        noise = 0.5 * (one - other).T @ (one - other) / (n - 1)
+        # Rounding alone leaves about the square of 1e-16 of the measurements.
+        same = np.diag(noise) <= ROUNDED**2 * np.mean(first**2 + second**2, axis=0)
+        if same.any() or _smallest(noise) < SINGULAR:
+            raise InvalidValue(
+                "y1 and y2 must differ by noise in every direction, but y1 - y2 "
+                + _where_constant(np.flatnonzero(same).tolist())
+                + ": give two measurements that were taken one after the other, not one of them "
+                "twice. A sensor without noise is Sensor(sensing=..., sensing_covariance=0)"
+            )
         if not (np.diag(context) > 0.0).all() or _smallest(context) < SINGULAR:
             raise InvalidValue(
-                "y1 and y2 do not vary together in every direction, so that no covariance of x "
-                f"fits them: give more than {n} rows, or leave out entries that are noise alone"
+                "y1 and y2 must vary together in every direction, since what they share is x, but "
+                f"{_unshared(cross, context)}: the rows of y1 and y2 must belong to the same "
+                "contexts, in the same order; entries that are noise alone have to be left out"
             )
+        mean = 0.5 * (means[0] + means[1])
         sensor = cls(
             sensing=np.eye(dim), context_covariance=context, sensing_covariance=noise, mean=mean
         )
@@ -289,7 +313,8 @@ class Sensor:
             if _smallest(matrix) <= 0.0:
                 raise InvalidValue(f"{name} must be positive definite")
         twin = copy.copy(self)
-        vars(twin).pop("_key", None)  # which is that of the sensor without doubt
+        for name in ("_key", "digest"):  # which are those of the sensor without doubt
+            vars(twin).pop(name, None)
         object.__setattr__(twin, "doubt", Doubt(gram, spread, n))
         return twin
 
@@ -395,15 +420,20 @@ class Sensor:
     def __hash__(self) -> int:
         return hash(self._key)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A SHA-256 of all that the sensor is made of."""
         return hashlib.sha256(b"/".join(self._key)).hexdigest()
 
     @cached_property
     def _key(self) -> tuple[bytes, ...]:
-        known = (self.sensing, self.context_covariance, self.sensing_covariance)
-        parts = (*known, self.mean, self.offset, *(self.pairs or ()), *(self.doubt or ()))
+        parts: tuple[Any, ...]
+        if self.pairs is not None:
+            # All else follows from these, but for last digits on another machine.
+            parts = (*self.pairs, float(self.context_dim), float(self.is_centred))
+        else:
+            known = (self.sensing, self.context_covariance, self.sensing_covariance)
+            parts = (*known, self.mean, self.offset, *(self.doubt or ()))
         return tuple(np.asarray(part).tobytes() for part in parts)
 
     def __repr__(self) -> str:
@@ -436,6 +466,24 @@ def _smallest(matrix: Floats) -> float:
     if not scale.all():
         return 0.0
     return float(np.linalg.eigvalsh(matrix / np.outer(scale, scale)).min())
+
+
+def _where_constant(places: list[int]) -> str:
+    """Say in which entries a difference does not vary; without any, it is some combination."""
+    if not places:
+        return "is constant in some combination of its entries"
+    listed = ", ".join(map(str, places[:10])) + (", ..." if len(places) > 10 else "")
+    return f"is the same in all rows of entr{'y' if len(places) == 1 else 'ies'} {listed}"
+
+
+def _unshared(cross: Floats, context: Floats) -> str:
+    """Say which entries of y1 and y2 do not vary together, or that it is some combination."""
+    apart = np.flatnonzero(np.diag(cross) <= 0.0).tolist()
+    if not apart:
+        least = float(np.linalg.eigvalsh(context).min())
+        return f"their covariance has the eigenvalue {least:.3g}"
+    j = apart[0]
+    return f"the covariance of entry {j} with itself is {cross[j, j]:.3g}"
 
 
 def _vector(name: str, value: ArrayLike, dim: int) -> Floats:

@@ -76,8 +76,8 @@ class LinearWorld(World):
         Whether all arms have one context.
     context_distribution, sensing_distribution, reward_distribution : str, default "normal"
         The distributions of contexts, sensing noise and reward noise, by name.
-    sensors : sequence or mapping of Sensor, optional
-        Several sensors, each with its sensing matrix and covariances.
+    sensors : Sensor, or sequence or mapping of Sensor, optional
+        One or several sensors, each with its sensing matrix and covariances.
 
     Raises
     ------
@@ -116,7 +116,7 @@ class LinearWorld(World):
         context_distribution: Name = "normal",
         sensing_distribution: Name = "normal",
         reward_distribution: Name = "normal",
-        sensors: Sequence[Sensor] | Mapping[Any, Sensor] | None = None,  # noqa: ARG002 # __new__'s
+        sensors: Sensor | Sequence[Sensor] | Mapping[Any, Sensor] | None = None,  # noqa: ARG002
     ) -> None:
         if sensing is None:
             raise InvalidValue("sensing must be given, or sensors in place of it")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole import checks
-from keyhole.core import Floats, Ints, Sensor, SensorName, Streams, arm_name
+from keyhole.core import Floats, Ints, Sensor, SensorName, Streams, sensor_name
 from keyhole.errors import InvalidValue, shown
 from keyhole.lab.worlds.covariance import frozen, root
 from keyhole.lab.worlds.describing import digest
@@ -30,7 +30,7 @@ class SensorWorld(World):
 
     Parameters
     ----------
-    sensors : sequence or mapping of Sensor
+    sensors : Sensor, or sequence or mapping of Sensor
         The sensors, all with the same mean and covariance of the context. Those of a sequence are
         named 0, 1, and so on.
     coefficients : array_like of shape (n_arms, context_dim)
@@ -62,7 +62,7 @@ class SensorWorld(World):
     def __init__(
         self,
         *,
-        sensors: Sequence[Sensor] | Mapping[Any, Sensor],
+        sensors: Sensor | Sequence[Sensor] | Mapping[Any, Sensor],
         coefficients: ArrayLike,
         reward_scale: float = 1.0,
         shared_context: bool = False,
@@ -195,23 +195,31 @@ class SensorWorld(World):
     def __repr__(self) -> str:
         shared = ", shared context" if self.shared_context else ""
         sizes = f"{self.n_arms} arms, context_dim={self.context_dim}, dim={self.dim}{shared}"
-        return f"LinearWorld({len(self.sensors)} sensors, {sizes})"
+        count = f"{len(self.sensors)} sensor{'s' if len(self.sensors) > 1 else ''}"
+        return f"LinearWorld({count}, {sizes})"
 
 
 def _named(sensors: object) -> dict[SensorName, Sensor]:
     """Return the sensors by name, all of one context."""
     if isinstance(sensors, Mapping):
-        named = {arm_name(name): sensor for name, sensor in sensors.items()}
+        named = {sensor_name(name): sensor for name, sensor in sensors.items()}
+    elif isinstance(sensors, Sensor):
+        named = {0: sensors}
     elif checks.is_listing(sensors) and not isinstance(sensors, str | bytes):
         named = dict(enumerate(sensors))
     else:
-        raise InvalidValue(f"sensors must be a list or dict of Sensor, got {shown(sensors)}")
+        raise InvalidValue(f"sensors must be a Sensor, or several, got {shown(sensors)}")
     if not named:
         raise InvalidValue("sensors must have at least one Sensor, got none")
     for name, sensor in named.items():
         if not isinstance(sensor, Sensor):
             raise InvalidValue(f"sensors[{name!r}] must be a Sensor, got {shown(sensor)}")
-        first = next(iter(named.values()))
+        first_name, first = next(iter(named.items()))
+        if sensor.context_dim != first.context_dim:
+            raise InvalidValue(
+                f"sensors must all have one context_dim, but sensors[{name!r}] has "
+                f"{sensor.context_dim} and sensors[{first_name!r}] has {first.context_dim}"
+            )
         for name_of in ("mean", "context_covariance"):
             if not np.array_equal(getattr(sensor, name_of), getattr(first, name_of)):
                 raise InvalidValue(

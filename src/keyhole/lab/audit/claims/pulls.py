@@ -66,8 +66,8 @@ def _starts(place: int) -> Callable[[Scope], str]:
             return ""
         if place < 3:
             return (
-                f"the bound is {needed:.2g}, which a sum of probabilities over {scope.horizon:,} "
-                "rounds cannot exceed"
+                f"the bound is {needed:.2g}, vacuous: a sum of probabilities over "
+                f"{scope.horizon:,} rounds cannot exceed it"
             )
         return f"before t = l = {needed:.2g} the bound is below 0"
 

@@ -41,7 +41,7 @@ def _missed(scope: Scope) -> Measured:
     seen = float(missed[:, -1].mean())
     below = Measured(
         last.p_against(1.0 - chance),
-        last.p_for(1.0 - chance) <= SUPPORT or formula >= 1.0,
+        last.p_for(1.0 - chance) <= SUPPORT and formula < 1.0,
         formula / seen if seen > 0.0 else np.inf,
         f"{seen:.1%} of the last pulls, where the formula gives {formula:.2g}"
         + (", which above 1 says nothing" if formula >= 1.0 else ""),
