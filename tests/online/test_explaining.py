@@ -55,7 +55,8 @@ def test_by_hand() -> None:
         numbers=["x"], booleans=["b"], intercept=False, standardize=False, missing=None
     )
     bandit = kh.Bandit(kh.Learner(kh.Greedy(), features), arms=["A", "B"], seed=1)
-    bandit.learn(kh.Decision(arm="A", observation=[1.0, 1.0]), 3.0)
+    digest = features.start().digest
+    bandit.learn(kh.Decision(arm="A", observation=[1.0, 1.0], recipe=digest), 3.0)
     found = bandit.explain(bandit.choose({"x": 2.0, "b": True}))
     assert (found.arm, found.runner_up) == ("A", "B")
     assert found.terms["x"] == pytest.approx((2.0, 0.0))

@@ -201,6 +201,12 @@ def with_new(**other: Any) -> dict[str, Any]:
     return {"age": 1.0, "device": "new", **other}
 
 
+def forged(bandit: kh.Bandit, **parts: Any) -> kh.Decision:
+    """A decision made by hand from columns."""
+    assert bandit.learner.features is not None
+    return kh.Decision(**parts, recipe=bandit.learner.features.start().digest)
+
+
 STRICT = {**PLAIN, "missing": None}
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "unknown field": (lambda b: b.choose(with_new(agee=1)), "agee"),
@@ -225,25 +231,26 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda b: b.observe([{"device": str(k), "age": 1, "spent": 1} for k in range(10_000)]),
         "1,000 levels",
     ),
+    "other columns": (lambda b: b.choose(np.full(b.dim, 7.0)), "member is a column of 0 and 1"),
     "forged levels": (
-        lambda b: b.learn(kh.Decision(arm="A", observation=[1.0], levels=[("device", "q")]), 1.0),
+        lambda b: b.learn(forged(b, arm="A", observation=[1.0], levels=[("device", "q")]), 1.0),
         "its levels make",
     ),
     "levels of no field": (
-        lambda b: b.learn(kh.Decision(arm="A", observation=[1.0], levels=[("age", "q")]), 1.0),
+        lambda b: b.learn(forged(b, arm="A", observation=[1.0], levels=[("age", "q")]), 1.0),
         "growing category",
     ),
     "levels for no arm": (
         lambda b: b.learn(
-            kh.Decision(arm="C", observation=np.ones(4), levels=[("device", "q")]), 1.0
+            forged(b, arm="C", observation=np.ones(4), levels=[("device", "q")]), 1.0
         ),
         "no arm 'C'",
     ),
     "levels, many": (
         lambda b: b.learn_many(
             [
-                kh.Decision(arm="A", observation=np.ones(4), levels=[("device", "q")]),
-                kh.Decision(arm="A", observation=np.ones(3), levels=[("device", "r")]),
+                forged(b, arm="A", observation=np.ones(4), levels=[("device", "q")]),
+                forged(b, arm="A", observation=np.ones(3), levels=[("device", "r")]),
             ],
             [1.0, 2.0],
         ),
@@ -251,12 +258,12 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "many of another length": (
         lambda b: b.learn_many(
-            [kh.Decision(arm="A", observation=np.ones(2)) for _ in range(b.dim)], np.ones(b.dim)
+            [forged(b, arm="A", observation=np.ones(2)) for _ in range(b.dim)], np.ones(b.dim)
         ),
         "numbers",
     ),
     "missing in explain": (
-        lambda b: b.explain(kh.Decision(arm="A", observation=np.ones(3)), with_new(agee=1)),
+        lambda b: b.explain(forged(b, arm="A", observation=np.ones(3)), with_new(agee=1)),
         "agee",
     ),
     "records for add_arms": (lambda b: b.add_arms({"C": {"price": 1.0}}), "arms have records"),

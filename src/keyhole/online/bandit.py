@@ -229,8 +229,11 @@ class Bandit(Named):
         if sensor is not None:
             raise InvalidValue(f"sensor needs a SensorLearner, got {shown(self._learner)}")
         with self._lock:
-            if among is None:
+            has_recipe = self._learned.encoder is not None  # by which records are encoded first
+            if among is None and not (has_recipe and type(y) is not np.ndarray):
                 everyday = self._everyday or self._begun()
+                if has_recipe:
+                    self._check_columns(y)
                 made: Decision | None = None if everyday is None else everyday.choose(y)
                 if made is not None:
                     return made
@@ -418,6 +421,8 @@ class Bandit(Named):
             if self._learned.encoder is not None and not self._is_columns(y):
                 seen, wider = self._learned.encoder.encode_frame(y)
                 self._know(wider, seen)
+            else:
+                self._check_columns(y)
             columns, rows = self._checked_columns(seen), self._observer.numbers(seen)
             if rows.shape[-1:] != (self.dim,):
                 raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")

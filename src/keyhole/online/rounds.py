@@ -277,6 +277,12 @@ class Rounds(WholeCalls):
 
     def _check_recipe(self, recipe: str | None, sensor: Arm | None) -> None:
         """Raise if a decision was made from other columns, whatever their number."""
+        if recipe is None and self._learned.recipe is not None:
+            raise InvalidValue(
+                "this decision was made without features, and this bandit has some: its numbers "
+                "would be taken for columns. Choose with this bandit; of a decision made by hand "
+                "from columns, give recipe=features.start().digest"
+            )
         if recipe is not None and recipe != self._learned.recipe:
             raise InvalidValue(
                 "this decision was made with other features: their fields, levels, order or fit "

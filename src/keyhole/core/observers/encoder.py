@@ -34,6 +34,7 @@ SPARE = 8
 
 _ABSENT = object()
 _PLAIN = frozenset({float, int, np.float64})
+_ZERO_ONE = frozenset({0.0, 1.0})
 _CONVERT: dict[str, Callable[[str, object], Any]] = {
     "number": records.number,
     "boolean": lambda field, value: bool(records.boolean(field, value)),
@@ -139,6 +140,10 @@ class Encoder:
     _layout: _Layout = field(init=False, repr=False, compare=False)
     _plan: _Plan = field(init=False, repr=False, compare=False)
     _arm_plan: _Plan | None = field(init=False, repr=False, compare=False)
+    # Columns of booleans, then of one category after the other, and the range of each category
+    # among these.
+    _indicators: Ints = field(init=False, repr=False, compare=False)
+    _spans: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         grown = _pairs(self.grown)
@@ -164,6 +169,7 @@ class Encoder:
             "_plan": layout.plans[0],
             "_arm_plan": layout.plans[1] if len(layout.plans) > 1 else None,
         }
+        values["_indicators"], values["_spans"] = _indicators(layout.plans)
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -326,6 +332,44 @@ class Encoder:
             encoder = encoder.encode(each, arms)[1]
         rows = [encoder.encode(each, arms)[0] for each in listed]
         return np.array(rows).reshape(len(rows), len(arms), encoder.dim), encoder
+
+    def check_columns(self, rows: Floats) -> None:
+        """Raise unless rows of columns could come of records.
+
+        A boolean is 0, 1 or missing; of a category one column is 1 and the others are 0, or all
+        are missing. Numbers may be any, and crossed columns are made later.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (..., dim)
+            The rows, NaN where an entry is missing.
+        """
+        if not len(self._indicators):
+            return
+        if rows.ndim == 1:  # a list is faster than an array for the columns of one row
+            row = rows.take(self._indicators).tolist()
+            if _ZERO_ONE.issuperset(row) and all(sum(row[a:b]) == 1.0 for a, b in self._spans):
+                return
+        given = rows.reshape(-1, self.dim)[:, self._indicators]
+        usable = (given == 0.0) | (given == 1.0) | np.isnan(given)
+        if not usable.all():
+            place, k = np.argwhere(~usable)[0].tolist()
+            column = int(self._indicators[k])
+            name = self.names[column] or f"a spare column of {self.column_fields[column]}"
+            raise InvalidValue(
+                f"{name} is a column of 0 and 1, or NaN where it is missing, got "
+                f"{shown(float(given[place, k]))}; give records, which are encoded"
+            )
+        for low, high in self._spans:
+            levels = given[:, low:high]
+            wrong = (levels.sum(axis=1) != 1.0) & ~np.isnan(levels).all(axis=1)
+            if wrong.any():
+                field = self.column_fields[int(self._indicators[low])]
+                raise InvalidValue(
+                    f"one column of the category {field} must be 1 and the others 0, or all NaN if "
+                    f"it is missing, got {shown(levels[int(wrong.argmax())].tolist())}; give "
+                    "records, which are encoded"
+                )
 
     def arm_records(self, arms: Sequence[Any]) -> tuple[list[dict[str, Any]], Encoder]:
         """Return records of arms in plain values, ready for JSON, and an encoder for them.
@@ -545,6 +589,20 @@ class _Layout:
         self.fields.append(field)
         self.is_indicator.append(is_indicator)
         return column
+
+
+def _indicators(plans: list[_Plan]) -> tuple[Ints, tuple[tuple[int, int], ...]]:
+    """Return the columns of booleans and categories, and the range of each category among them."""
+    found = [column for plan in plans for _, _, column in plan.booleans]
+    spans = []
+    for plan in plans:
+        levelled: list[Sequence[int]] = [columns for _, _, _, columns, _ in plan.levelled]
+        hashed = [range(first, first + width) for _, _, first, width in plan.hashed]
+        for columns in (*levelled, *hashed):
+            if columns:
+                spans.append((len(found), len(found) + len(columns)))
+                found += columns
+    return _frozen(np.array(found, dtype=np.int64)), tuple(spans)
 
 
 # Usual values are checked in the loops below, and others by the functions of `records`: a call for
