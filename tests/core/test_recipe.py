@@ -270,6 +270,22 @@ def test_the_largest_recipe_works() -> None:
     assert encoder.dim == 5096
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cross": [("a", "b")]}, "got 16,785,408, of which a:b makes 16,777,216"),
+        ({}, "5,120 columns, crossed ones too, got 8,192, of which a makes 4,096"),
+        (
+            {"categories": {"a": 4096}, "arms": Features(categories={"b": 2048})},
+            "got 6,144, of which a makes 4,096",
+        ),
+    ],
+)
+def test_too_many_columns_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        Features(**{"categories": {"a": 4096, "b": 4096}, **options})
+
+
 # -- values that nobody should give ----------------------------------------------------------------
 
 SMALL = Features(numbers=["a"], booleans=["b"], categories={"c": ["x"], "d": 3, "e": "grow"})

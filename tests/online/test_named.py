@@ -227,10 +227,6 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda b: b.observe(pd.DataFrame(np.ones((1, 2)), columns=["age", "age"])),
         "'age' twice",
     ),
-    "10,000 levels": (
-        lambda b: b.observe([{"device": str(k), "age": 1, "spent": 1} for k in range(10_000)]),
-        "1,000 levels",
-    ),
     "other columns": (lambda b: b.choose(np.full(b.dim, 7.0)), "member is a column of 0 and 1"),
     "forged levels": (
         lambda b: b.learn(forged(b, arm="A", observation=[1.0], levels=[("device", "q")]), 1.0),
@@ -297,16 +293,80 @@ def test_a_missing_field_and_a_new_level_change_nothing() -> None:
         assert bandit.to_bytes() == before
 
 
-def test_a_level_beyond_the_limit_changes_nothing() -> None:
+def test_a_level_beyond_the_limit_is_missing_and_warned_of_once() -> None:
     with pytest.raises(kh.InvalidValue, match="no column before a level"):
         made(kh.Features(categories={"c": "grow"}, **PLAIN), arms=["A"])
-    features = kh.Features(categories={"c": "grow"}, **{**PLAIN, "intercept": True})
+    features = kh.Features(categories={"c": "grow"}, intercept=True, standardize=False)
     bandit = made(features, arms=["A"])
     bandit.observe([{"c": str(k)} for k in range(1_000)])
-    before = bandit.dim
-    with pytest.raises(kh.InvalidValue, match="c has 1,000 levels"):
-        bandit.choose({"c": "more"})
-    assert bandit.dim == before == 1_000
+    with pytest.warns(kh.KeyholeWarning, match=r"c has 1,000 levels, .* count as missing") as found:
+        decision = bandit.choose({"c": "more"})
+        bandit.learn(decision, 1.0)
+        bandit.choose({"c": "still more"})
+        bandit.choose_many([{"c": "7"}, {"c": "and more"}])
+    assert len(found) == 1
+    assert bandit.dim == 1_000
+    assert decision.predicted == tuple(range(1_000))
+    assert decision.observation == pytest.approx(np.full(1_000, 1e-3))
+    assert bandit.choose({"c": "7"}).observation[7] == 1.0
+    again = kh.Bandit.load(bandit.to_bytes(), seed=1)
+    with pytest.warns(kh.KeyholeWarning, match="c has 1,000 levels"):
+        assert again.choose({"c": "more"}).predicted == decision.predicted
+
+
+def test_a_frame_of_too_many_levels_is_its_rows() -> None:
+    features = recipe(cross=(), **PLAIN)
+    told = [{"device": str(k), "age": 1.0, "spent": 1.0} for k in range(1_003)]
+    rows, encoder = features.start().encode_frame(told)
+    assert encoder.full == {"device"}
+    single = features.start()
+    for one in told:
+        single = single.encode(one)[1]
+    assert (single.grown, single.full, single.names) == (
+        encoder.grown,
+        encoder.full,
+        encoder.names,
+    )
+    assert np.isnan(rows[1_000:, 3:]).all()
+    np.testing.assert_array_equal(rows, [single.encode(one)[0] for one in told])
+    assert encoder.encode(told[1_002])[1] is encoder
+    with pytest.raises(kh.InvalidValue, match="device has 1,000 levels"):
+        encoder.with_levels([("device", "more")])
+
+
+def test_a_refused_call_with_a_level_beyond_the_limit_changes_nothing() -> None:
+    bandit = made(recipe(cross=(), **PLAIN))
+    bandit.observe([{"device": str(k)} for k in range(1_000)])
+    before, encoder = bandit.to_bytes(), bandit._learned.encoder
+    for call in (
+        lambda: bandit.choose({"device": "more"}, among=["Z"]),
+        lambda: bandit.choose({"device": "more", "age": "x"}),
+        lambda: bandit.observe([{"device": "more"}, {"age": "x"}]),
+    ):
+        with pytest.raises(kh.KeyholeError):
+            call()
+        assert bandit.to_bytes() == before
+        assert bandit._learned.encoder is encoder
+
+
+def test_crossed_columns_of_growing_categories_have_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """n levels of each make 2 n + n^2 columns: with a limit of 60, 6 of each are 48, not 63."""
+    monkeypatch.setattr("keyhole.core.observers.encoder.MOST_COLUMNS", 60)
+    features = kh.Features(categories={"a": "grow", "b": "grow"}, cross=[("a", "b")])
+    bandit = made(features)
+    with pytest.warns(kh.KeyholeWarning) as found:
+        for k in range(12):
+            bandit.learn(bandit.choose({"a": f"a{k}", "b": f"b{k}"}), 1.0)
+    encoder = bandit._learned.encoder
+    assert encoder is not None
+    assert [len(levels) for levels in encoder.levels.values()] == [7, 6]
+    assert bandit._observer.layout.dim + len(bandit._observer.layout.crosses) == 13 + 42
+    messages = sorted(str(one.message) for one in found if "columns" in str(one.message))
+    assert [one[:14] for one in messages] == ["a has 7 levels", "b has 6 levels"]
+    assert "there are 55 of 60" in messages[0]
+    assert sum(bandit.counts.values()) + sum(bandit.waiting.values()) == 12
 
 
 def test_bad_records_of_arms_change_nothing() -> None:

@@ -157,13 +157,33 @@ class Named(Rounds):
             wider.observer.numbers(rows)
         if names is not None:
             wider.arms.among(names)
-        self._plan(partial(self._become, wider))
+        known = self._learned.encoder
+        full = sorted(encoder.full.difference(() if known is None else known.full))
+        self._plan(partial(self._become, wider, encoder, full))
         self._finish()
 
-    def _become(self, learned: LearnerState) -> None:
-        """Replace what was learned by the same in other columns."""
+    def _become(self, learned: LearnerState, encoder: Encoder, full: list[str]) -> None:
+        """Replace what was learned by the same in other columns.
+
+        Parameters
+        ----------
+        learned : LearnerState
+            The same in these columns.
+        encoder : Encoder
+            Their encoder.
+        full : list of str
+            Growing categories that were shown a level beyond the limit for the first time.
+        """
         self._drop_kept()
         self._learned = learned
+        learned.encoder = encoder
+        for field in full:
+            message = (
+                f"{encoder.limit(field)}; further ones count as missing from now on. Hash a "
+                "category of so many"
+            )
+            if message not in learned.observer.messages:  # this may be done twice
+                learned.observer.messages.append(message)
 
     def _rows_of(self, decision: Decision) -> tuple[Floats, Floats]:
         """Return a decision's observation in today's columns: filled in, and with NaN."""

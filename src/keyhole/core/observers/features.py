@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from keyhole import checks
 from keyhole.core.observers import proposal
-from keyhole.core.observers.encoder import ARM, MOST_LEVELS, Encoder
+from keyhole.core.observers.encoder import ARM, MOST_COLUMNS, MOST_LEVELS, Encoder
 from keyhole.core.observers.observer import CLIP, Fill, Observer
 from keyhole.errors import InvalidValue, shown
 
@@ -92,6 +92,7 @@ class Features:
         self._check_fields()
         self._check_arms()
         object.__setattr__(self, "cross", self._checked_cross())
+        self._check_size()
 
     # -- the columns ------------------------------------------------------------------------------
 
@@ -272,6 +273,26 @@ class Features:
         for name in self.fields:
             if name.startswith(ARM):
                 raise InvalidValue(f"{name!r} is the name of a field of the arms; rename the field")
+
+    def _check_size(self) -> None:
+        """Raise if there are too many columns; those of growing categories count when they come."""
+        widths = {name: self._n_columns(name) for name in self.frame_fields}
+        parts = {f"{one}:{other}": widths[one] * widths[other] for one, other in self.all_crosses}
+        total = sum(widths.values()) + sum(parts.values())
+        if total > MOST_COLUMNS:
+            largest, n = max({**widths, **parts}.items(), key=lambda pair: pair[1])
+            raise InvalidValue(
+                f"a recipe may have {MOST_COLUMNS:,} columns, crossed ones too, got {total:,}, of "
+                f"which {largest} makes {n:,}: a posterior takes 8 d^2 bytes for each arm; hash "
+                "categories into fewer columns, or leave out crosses"
+            )
+
+    def _n_columns(self, field: str) -> int:
+        """Return how many columns a field has before any level was seen; a growing one will."""
+        if self.kind(field) in ("number", "boolean", "growing"):
+            return 1
+        spec = self.category(field)
+        return spec if isinstance(spec, int) else len(spec)
 
     def _checked_cross(self) -> tuple[tuple[str, str], ...]:
         if isinstance(self.cross, str) or not _is_ordered(self.cross):
