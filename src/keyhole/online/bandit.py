@@ -33,7 +33,14 @@ from keyhole.online import arguments, storage
 from keyhole.online.arguments import Observed, ObservedMany
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
-from keyhole.online.explaining import Explanation, check_available, check_observed, explained
+from keyhole.online.explaining import (
+    Explanation,
+    check_available,
+    check_for_all,
+    check_not_joint,
+    check_observed,
+    explained,
+)
 from keyhole.online.lineage import Lineage
 from keyhole.online.named import Named
 
@@ -283,14 +290,16 @@ class Bandit(Named):
     ) -> Explanation:
         """Explain a decision: what each feature adds, by what is known now; nothing changes.
 
+        Policies with draw="joint" are refused: probabilities of their arms are not known.
+
         Parameters
         ----------
         decision : Decision
             The decision.
         y : array_like or record, optional
             What was seen of all arms. It is needed if arms had a row or a record of their own: a
-            decision holds that of its own arm alone. Another one than the decision was made from is
-            refused.
+            decision holds that of its own arm alone. One that came through JSON does not tell
+            which of the two it is. Another one than the decision was made from is refused.
         among : iterable of names, or dict of names and records, optional
             The arms that were available, as in `choose`.
 
@@ -305,14 +314,11 @@ class Bandit(Named):
         >>> bandit.explain(bandit.choose({"age": 50, "member": True})).arm
         'A'
         """
-        arguments.check_not_joint(self._rule)
+        check_not_joint(self._rule)
         decision = arguments.checked_decision(decision)
         with self._at_work():
-            if y is None and not decision._is_for_all:
-                raise InvalidValue(
-                    "this decision holds the observation of its own arm alone: give explain what "
-                    "was seen of all, explain(decision, y)"
-                )
+            if y is None:
+                check_for_all(decision)
             self._check_recipe(decision._recipe, decision.sensor)
             encoder = self._encoder_of([decision])
             if y is None:
@@ -332,7 +338,8 @@ class Bandit(Named):
                 check_observed(decision, raw, seen[row], learned.observer.layout)
             if len(seen) == 1:
                 seen = own[None].copy()  # with the predictions that it was chosen by
-            return explained(learned, self._rule, decision, arms.names, seen, raw)
+            is_own = (decision.id or "").startswith(f"{self._lineage.run}-")
+            return explained(learned, self._rule, decision, arms.names, seen, raw, is_own)
 
     # -- learning ---------------------------------------------------------------------------------
 
