@@ -180,6 +180,19 @@ def test_a_proposal_for_arms() -> None:
     assert features.start().encode_frame(frame)[0].shape == (8, 4)
 
 
+def test_a_recipe_of_arms_alone() -> None:
+    frame = pd.DataFrame({"arm.price": range(8), "arm.topic": ["a", "a", "b", "a"] * 2})
+    features = Features(arms=Features(numbers=["price"], categories={"topic": ["a", "b"]}))
+    assert Features.from_frame(frame) == features == Features.from_dict(features.to_dict())
+    assert features.fields == ()
+    rows, _ = features.start().encode_frame(frame)
+    arms = [{"price": 0, "topic": "a"}, {"price": 2, "topic": "b"}]
+    assert features.start().encode({}, arms)[0].tolist() == rows[[0, 2]].tolist()
+    assert eval(repr(features)) == features
+    with pytest.raises(InvalidValue, match="a recipe needs a field"):
+        Features(arms=Features())
+
+
 def test_a_proposal_without_fields_gives_the_reasons() -> None:
     with pytest.raises(InvalidValue, match=r"no column to learn from: shop \(its value is the"):
         Features.from_frame(shop()[["shop", "empty"]])

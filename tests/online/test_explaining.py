@@ -239,7 +239,7 @@ def test_a_score_is_the_sum_of_its_parts(policy: Any, n: int, many: bool) -> Non
 
 
 def test_what_was_learned_since_by_hand() -> None:
-    """The mean is r y / (1 + y^2) after one reward of 3 at 1, and (3 + 5) / 3 after another of 5."""
+    """At 1, the mean is 3 / 2 after one reward of 3, and (3 + 5) / 3 after another of 5."""
     bandit = kh.Bandit(kh.Greedy(), arms=["A"], dim=1, seed=1)
     bandit.learn(bandit.choose([1.0]), 3.0)
     decision = bandit.choose([1.0])

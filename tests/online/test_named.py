@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -299,12 +300,13 @@ def test_a_level_beyond_the_limit_is_missing_and_warned_of_once() -> None:
     features = kh.Features(categories={"c": "grow"}, intercept=True, standardize=False)
     bandit = made(features, arms=["A"])
     bandit.observe([{"c": str(k)} for k in range(1_000)])
-    with pytest.warns(kh.KeyholeWarning, match=r"c has 1,000 levels, .* count as missing") as found:
+    with pytest.warns(kh.KeyholeWarning, match=r"c has 1,000 levels, .* count as missing"):
         decision = bandit.choose({"c": "more"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         bandit.learn(decision, 1.0)
         bandit.choose({"c": "still more"})
         bandit.choose_many([{"c": "7"}, {"c": "and more"}])
-    assert len(found) == 1
     assert bandit.dim == 1_000
     assert decision.predicted == tuple(range(1_000))
     assert decision.observation == pytest.approx(np.full(1_000, 1e-3))
@@ -356,7 +358,8 @@ def test_crossed_columns_of_growing_categories_have_a_limit(
     monkeypatch.setattr("keyhole.core.observers.encoder.MOST_COLUMNS", 60)
     features = kh.Features(categories={"a": "grow", "b": "grow"}, cross=[("a", "b")])
     bandit = made(features)
-    with pytest.warns(kh.KeyholeWarning) as found:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
         for k in range(12):
             bandit.learn(bandit.choose({"a": f"a{k}", "b": f"b{k}"}), 1.0)
     encoder = bandit._learned.encoder
@@ -532,3 +535,56 @@ def test_records_of_arms_are_not_ignored_beside_numbers() -> None:
         with pytest.raises(kh.InvalidValue, match="y is numbers"):
             bandit.choose(np.ones(2), among={"A": {"price": 3.0}})
         assert bandit.to_bytes() == before
+
+
+# -- what a new user tries -------------------------------------------------------------------------
+
+
+def test_features_of_arms_alone_with_a_shared_parameter() -> None:
+    """As a plain bandit does that is given the rows of the arms."""
+    options: dict[str, Any] = {"intercept": False, "standardize": False, "missing": None}
+    features = kh.Features(arms=kh.Features(numbers=["price", "size"]), **options)
+    arms = {"A": {"price": 1.0, "size": 2.0}, "B": {"price": 3.0, "size": -1.0}}
+    named = made(features, arms=arms, sharing="shared")
+    rows = np.array([[1.0, 2.0], [3.0, -1.0]])
+    plain = kh.Bandit(kh.ThompsonSampling(v=1.0, sharing="shared"), arms=["A", "B"], dim=2, seed=3)
+    for t in range(50):
+        one, two = named.choose({}), plain.choose(rows)
+        assert (one.arm, one.score, one.probability) == (two.arm, two.score, two.probability)
+        named.learn(one, float(t % 3))
+        plain.learn(two, float(t % 3))
+    decision = named.choose({}, among={"new": {"price": 9.0, "size": 1.0}, **arms})
+    assert named.explain(decision, {}, among={"new": {"price": 9.0, "size": 1.0}, **arms}).terms
+    assert set(named.effects["A"].names or ()) == {"arm.price", "arm.size"}
+    assert kh.Bandit.load(named.to_bytes(), seed=1).choose({}).arm in arms
+
+
+def test_a_list_of_named_tuples_is_a_frame() -> None:
+    frame = pd.DataFrame(records(20, missing=0.0))
+    listed = list(frame.itertuples(index=False, name="Visitor"))
+    one, two = made(recipe()), made(recipe())
+    first, second = one.choose_many(listed), two.choose_many(frame)
+    np.testing.assert_array_equal(first.observations, second.observations)
+    assert kh.Features.from_frame(listed) == kh.Features.from_frame(frame)
+    for odd in ((1.0, 2.0, True, "tv"), 3):
+        with pytest.raises(kh.InvalidValue, match=r"a frame must be .* got list with .* in row 20"):
+            one.choose_many([*listed, odd])
+
+
+def test_errors_give_advice_that_helps() -> None:
+    bandit = made(kh.Features(numbers=["a"], categories={"c": ["x"]}))
+    for record, message in (
+        ({"A": 1.0}, r"got 'A'. Did you mean a\?"),
+        ({"c": b"x"}, r"got b'x' \(bytes\); decode it, .decode\(\)$"),
+        ({"c": 3}, r"convert it with str\(\)$"),
+    ):
+        with pytest.raises(kh.InvalidValue, match=message):
+            bandit.choose(record)
+    decision = bandit.choose({"a": 1.0})
+    for one in (bandit, kh.Bandit(kh.Greedy(), arms=["A"], dim=2, seed=1)):
+        with pytest.raises(kh.InvalidValue, match="learn_context needs a SensorLearner, got"):
+            one.learn_context(decision, [1.0])
+    with pytest.raises(kh.FileError) as found:
+        kh.Bandit.load(bandit.to_bytes(), features=kh.Features(numbers=["b"]))
+    assert "\n" not in str(found.value)
+    assert "Features(numbers=['b'])" in str(found.value)

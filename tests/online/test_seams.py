@@ -126,7 +126,7 @@ def test_a_joint_draw_has_no_probabilities_to_explain() -> None:
     policy = kh.ThompsonSampling(v=1.0, sharing="shared", draw="joint")
     bandit = kh.Bandit(policy, arms=3, dim=2, seed=1)
     decision = bandit.choose(np.eye(3, 2))
-    with pytest.raises(kh.InvalidValue, match="explain needs draw='per-arm'.* one sample"):
+    with pytest.raises(kh.InvalidValue, match=r"explain needs draw='per-arm'.* one sample"):
         bandit.explain(decision, np.eye(3, 2))
     assert json.dumps(decision.to_dict())
 

@@ -412,6 +412,23 @@ class Bandit(Named):
         with self._at_work():
             self._learn_many(given, again)
 
+    def learn_context(self, decision: Decision, context: ArrayLike) -> None:  # noqa: ARG002
+        """Learn the context of a decision whose reward was learned, with a `SensorLearner`.
+
+        Parameters
+        ----------
+        decision : Decision
+            The decision.
+        context : array_like of shape (context_dim,)
+            The context.
+
+        Raises
+        ------
+        InvalidValue
+            If the learner is another one, which has no use for it.
+        """
+        raise InvalidValue(f"learn_context needs a SensorLearner, got {shown(self._learner)}")
+
     def observe(self, y: ObservedMany) -> None:
         """Take note of observations that no decision is wanted for.
 

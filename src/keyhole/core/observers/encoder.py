@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # Most levels of a category that has a column for each.
 MOST_LEVELS = 1_000
-# Most columns of a design, crossed ones too: a posterior of so many takes 210 megabytes for each arm.
-# A category that is hashed into the most columns fits in, with another of the most levels.
+# Most columns of a design, crossed ones too: a posterior of so many takes 210 megabytes per arm. A
+# category that is hashed into the most columns fits in, with another of the most levels.
 MOST_COLUMNS = 5_120
 # Put before the fields of an arm's record.
 ARM = "arm."

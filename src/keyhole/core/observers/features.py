@@ -42,6 +42,7 @@ class Features:
         Pairs whose columns are multiplied. A number may be crossed with itself.
     arms : Features, optional
         The recipe of an arm's record. Its fields are called "arm.price" in names and in `cross`.
+        It may be all: a choice is then made from an empty record, {}.
     intercept : bool, default True
         Fit a constant per arm.
     standardize : bool, default True
@@ -158,7 +159,7 @@ class Features:
         """
         proposed = proposal.propose(frame)
         parts, arms = proposed.options(""), proposed.options(ARM)
-        if not any(parts.values()):
+        if not any(parts.values()) and not any(arms.values()):
             raise InvalidValue(f"the frame has no column to learn from: {proposed.left_out}")
         features = cls(**parts, arms=Features(**arms) if any(arms.values()) else None)
         object.__setattr__(features, "_proposal", proposed)
@@ -245,8 +246,10 @@ class Features:
     # -- checks -----------------------------------------------------------------------------------
 
     def _check_fields(self) -> None:
-        if not self.fields:
-            raise InvalidValue("a recipe needs a field: numbers=[...], booleans or categories")
+        if not self.fields and self.arms is None:
+            raise InvalidValue(
+                "a recipe needs a field: numbers=[...], booleans, categories or arms=Features(...)"
+            )
         _check_once(self.fields)
         for name in self.categories:
             for other in self.fields:
