@@ -544,7 +544,10 @@ def test_features_of_arms_alone_with_a_shared_parameter() -> None:
     """As a plain bandit does that is given the rows of the arms."""
     options: dict[str, Any] = {"intercept": False, "standardize": False, "missing": None}
     features = kh.Features(arms=kh.Features(numbers=["price", "size"]), **options)
-    arms = {"A": {"price": 1.0, "size": 2.0}, "B": {"price": 3.0, "size": -1.0}}
+    arms: dict[str | int, Any] = {
+        "A": {"price": 1.0, "size": 2.0},
+        "B": {"price": 3.0, "size": -1.0},
+    }
     named = made(features, arms=arms, sharing="shared")
     rows = np.array([[1.0, 2.0], [3.0, -1.0]])
     plain = kh.Bandit(kh.ThompsonSampling(v=1.0, sharing="shared"), arms=["A", "B"], dim=2, seed=3)
@@ -571,6 +574,19 @@ def test_a_list_of_named_tuples_is_a_frame() -> None:
             one.choose_many([*listed, odd])
 
 
+class Own:
+    """A learner that always takes the first arm."""
+
+    def start(self, *_: Any) -> None:
+        pass
+
+    def choose(self, *_: Any) -> int:
+        return 0
+
+    def learn(self, *_: Any) -> None:
+        pass
+
+
 def test_errors_give_advice_that_helps() -> None:
     bandit = made(kh.Features(numbers=["a"], categories={"c": ["x"]}))
     for record, message in (
@@ -584,6 +600,9 @@ def test_errors_give_advice_that_helps() -> None:
     for one in (bandit, kh.Bandit(kh.Greedy(), arms=["A"], dim=2, seed=1)):
         with pytest.raises(kh.InvalidValue, match="learn_context needs a SensorLearner, got"):
             one.learn_context(decision, [1.0])
+    own = kh.Bandit(Own(), arms=["A"], dim=2, seed=1)
+    with pytest.raises(kh.InvalidValue, match="learn_context needs a SensorLearner, got"):
+        own.learn_context(own.choose([1.0, 2.0]), [1.0])
     with pytest.raises(kh.FileError) as found:
         kh.Bandit.load(bandit.to_bytes(), features=kh.Features(numbers=["b"]))
     assert "\n" not in str(found.value)

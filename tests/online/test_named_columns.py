@@ -18,7 +18,7 @@ FEATURES = kh.Features(
 )
 # age, member, device=mobile, device=desktop, city#0, city#1, city#2, campaign=spring
 RECORD = {"age": 41.0, "member": True, "device": "mobile", "city": "Rome", "campaign": "spring"}
-CALLS: dict[str, Callable[[kh.Bandit, Any], Any]] = {
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "choose": lambda b, y: b.choose(y),
     "choose, a list": lambda b, y: b.choose(y.tolist()),
     "choose, a row for each arm": lambda b, y: b.choose(np.array([b.row, y])),

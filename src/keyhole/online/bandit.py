@@ -427,7 +427,7 @@ class Bandit(Named):
         InvalidValue
             If the learner is another one, which has no use for it.
         """
-        raise InvalidValue(f"learn_context needs a SensorLearner, got {shown(self._learner)}")
+        raise InvalidValue(f"learn_context needs a SensorLearner, got {shown(self.learner)}")
 
     def observe(self, y: ObservedMany) -> None:
         """Take note of observations that no decision is wanted for.

@@ -11,7 +11,7 @@ from keyhole.errors import InvalidValue
 from keyhole.online.decision import Decision
 
 # What replaces a missing field, by the treatment of missing entries.
-_REPLACED = {"predict": "predicted: ", "mean": "its mean is taken: "}
+_REPLACED: dict[Fill | None, str] = {"predict": "predicted: ", "mean": "its mean is taken: "}
 
 
 @dataclass(frozen=True)
