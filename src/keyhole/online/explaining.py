@@ -146,7 +146,9 @@ def explained(
         terms[name] = (before[0] + float(both[0]), before[1] + float(both[1]))
     expected = [sum(values) for values in zip(*terms.values(), strict=True)]
     now = float(location[0, chosen]) + observer.offset
-    optimism = _unless_rounding(now - expected[0], now)
+    # Terms may be large and cancel: what is left of them is exact to their size.
+    size = abs(observer.offset) + sum(abs(pair[0]) for pair in terms.values())
+    optimism = now - expected[0] if rule.optimism or rule.radius else 0.0
     then = _location_then(decision, observer.offset) if is_own else None
     return Explanation(
         decision.arm,
@@ -156,8 +158,8 @@ def explained(
         decision.score,
         dict(zip(arms.names, chances.tolist(), strict=True)),
         optimism,
-        None if then is None else _unless_rounding(now - then, now),
-        None if then is None else _unless_rounding((decision.score or 0.0) - then, then),
+        None if then is None else _unless_rounding(now - then, size),
+        None if then is None else _unless_rounding((decision.score or 0.0) - then, size),
         _predicted(filled[chosen if len(filled) > 1 else 0], raw, observer.layout),
         observer.missing,
     )
@@ -182,7 +184,7 @@ def _location_then(decision: Decision, offset: float) -> float | None:
 
 def _unless_rounding(difference: float, size: float) -> float:
     """Return a difference of two numbers, 0 if it is of the size of their rounding errors."""
-    return difference if abs(difference) > 1e-9 * max(abs(size), 1e-300) else 0.0
+    return difference if abs(difference) > 1e-12 * size else 0.0
 
 
 def check_not_joint(rule: Rule) -> None:
