@@ -294,25 +294,31 @@ def test_a_missing_field_and_a_new_level_change_nothing() -> None:
         assert bandit.to_bytes() == before
 
 
-def test_a_level_beyond_the_limit_is_missing_and_warned_of_once() -> None:
+LIMIT = "keyhole.core.observers.encoder.MOST_LEVELS"  # 1,000, which take seconds
+
+
+def test_a_level_beyond_the_limit_is_missing_and_warned_of_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(LIMIT, 20)
     with pytest.raises(kh.InvalidValue, match="no column before a level"):
         made(kh.Features(categories={"c": "grow"}, **PLAIN), arms=["A"])
     features = kh.Features(categories={"c": "grow"}, intercept=True, standardize=False)
     bandit = made(features, arms=["A"])
-    bandit.observe([{"c": str(k)} for k in range(1_000)])
-    with pytest.warns(kh.KeyholeWarning, match=r"c has 1,000 levels, .* count as missing"):
+    bandit.observe([{"c": str(k)} for k in range(20)])
+    with pytest.warns(kh.KeyholeWarning, match=r"c has 20 levels, .* count as missing"):
         decision = bandit.choose({"c": "more"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         bandit.learn(decision, 1.0)
         bandit.choose({"c": "still more"})
         bandit.choose_many([{"c": "7"}, {"c": "and more"}])
-    assert bandit.dim == 1_000
-    assert decision.predicted == tuple(range(1_000))
-    assert decision.observation == pytest.approx(np.full(1_000, 1e-3))
+    assert bandit.dim == 20
+    assert decision.predicted == tuple(range(20))
+    assert decision.observation == pytest.approx(np.full(20, 0.05))
     assert bandit.choose({"c": "7"}).observation[7] == 1.0
     again = kh.Bandit.load(bandit.to_bytes(), seed=1)
-    with pytest.warns(kh.KeyholeWarning, match="c has 1,000 levels"):
+    with pytest.warns(kh.KeyholeWarning, match="c has 20 levels"):
         assert again.choose({"c": "more"}).predicted == decision.predicted
 
 
@@ -336,9 +342,12 @@ def test_a_frame_of_too_many_levels_is_its_rows() -> None:
         encoder.with_levels([("device", "more")])
 
 
-def test_a_refused_call_with_a_level_beyond_the_limit_changes_nothing() -> None:
+def test_a_refused_call_with_a_level_beyond_the_limit_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(LIMIT, 20)
     bandit = made(recipe(cross=(), **PLAIN))
-    bandit.observe([{"device": str(k)} for k in range(1_000)])
+    bandit.observe([{"device": str(k)} for k in range(20)])
     before, encoder = bandit.to_bytes(), bandit._learned.encoder
     for call in (
         lambda: bandit.choose({"device": "more"}, among=["Z"]),
