@@ -318,6 +318,9 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> InvalidValue:
         The error, to be raised by the caller.
     """
     names = list(known)
-    near = difflib.get_close_matches(given if isinstance(given, str) else shown(given), names, n=1)
+    text = given if isinstance(given, str) else shown(given)
+    # Of a short name, one letter in another case is far by the other measure.
+    near = [name for name in names if name.casefold() == text.casefold()]
+    near = near or difflib.get_close_matches(text, names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     return InvalidValue(f"{kind} must be one of {', '.join(names)}, got {shown(given)}.{hint}")

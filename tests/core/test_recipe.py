@@ -180,6 +180,19 @@ def test_a_proposal_for_arms() -> None:
     assert features.start().encode_frame(frame)[0].shape == (8, 4)
 
 
+def test_a_recipe_of_arms_alone() -> None:
+    frame = pd.DataFrame({"arm.price": range(8), "arm.topic": ["a", "a", "b", "a"] * 2})
+    features = Features(arms=Features(numbers=["price"], categories={"topic": ["a", "b"]}))
+    assert Features.from_frame(frame) == features == Features.from_dict(features.to_dict())
+    assert features.fields == ()
+    rows, _ = features.start().encode_frame(frame)
+    arms = [{"price": 0, "topic": "a"}, {"price": 2, "topic": "b"}]
+    assert features.start().encode({}, arms)[0].tolist() == rows[[0, 2]].tolist()
+    assert eval(repr(features)) == features
+    with pytest.raises(InvalidValue, match="a recipe needs a field"):
+        Features(arms=Features())
+
+
 def test_a_proposal_without_fields_gives_the_reasons() -> None:
     with pytest.raises(InvalidValue, match=r"no column to learn from: shop \(its value is the"):
         Features.from_frame(shop()[["shop", "empty"]])
@@ -268,6 +281,22 @@ def test_a_file_that_was_changed(change: dict[str, Any], message: str) -> None:
 def test_the_largest_recipe_works() -> None:
     encoder = Features(categories={"c": [f"l{k}" for k in range(1000)], "h": 4096}).start()
     assert encoder.dim == 5096
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cross": [("a", "b")]}, "got 16,785,408, of which a:b makes 16,777,216"),
+        ({}, "5,120 columns, crossed ones too, got 8,192, of which a makes 4,096"),
+        (
+            {"categories": {"a": 4096}, "arms": Features(categories={"b": 2048})},
+            "got 6,144, of which a makes 4,096",
+        ),
+    ],
+)
+def test_too_many_columns_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        Features(**{"categories": {"a": 4096, "b": 4096}, **options})
 
 
 # -- values that nobody should give ----------------------------------------------------------------

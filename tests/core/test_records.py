@@ -574,7 +574,11 @@ def test_a_thousand_levels_may_grow_and_no_more() -> None:
     assert encoder.dim == 1000
     message = r"city has 1,000 levels, .* and 'one' is one more; hash it: .*'city': 256"
     with pytest.raises(InvalidValue, match=message):
-        encoder.encode({"city": "one"})
-    with pytest.raises(InvalidValue, match="city has 1,000 levels"):
-        features.start().encode_frame([{"city": f"c{k}"} for k in range(10_000)])
+        encoder.with_levels([("city", "one")])
+    row, full = encoder.encode({"city": "one"})
+    assert np.isnan(row).all()
+    assert (full.grown, full.full) == (encoder.grown, frozenset({"city"}))
+    rows, many = features.start().encode_frame([{"city": f"c{k}"} for k in range(10_000)])
+    assert (many.grown, many.full) == (encoder.grown, frozenset({"city"}))
+    assert np.isnan(rows).all(axis=1).sum() == 9_000
     assert encoder.encode(levels[7])[0].argmax() == 7

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,29 @@ def test_it_can_be_pickled() -> None:
 )
 def test_a_transformer_that_was_not_fitted(transformer: Any) -> None:
     with pytest.raises(InvalidValue, match="fitted"):
-        Transformed(transformer).start()
+        Transformed(transformer)
+
+
+def test_a_transformer_that_cannot_be_copied() -> None:
+    locked = StandardScaler().fit(np.ones((3, 2)))
+    locked.lock = threading.Lock()
+    with pytest.raises(InvalidValue, match=r"can be copied, .*lock"):
+        Transformed(locked)
+
+
+def test_a_later_fit_changes_nothing() -> None:
+    """(x - 1) / 1 before, (x - 100) / 100 after, and a pipeline's step as well."""
+    rows = np.array([[0.0], [2.0]])
+    scaler = StandardScaler().fit(rows)
+    for transformer in (scaler, make_pipeline(scaler)):
+        recipe = Transformed(transformer)
+        encoder, digest = recipe.start(), recipe.start().digest
+        transformer.fit(100.0 * rows)
+        for each in (encoder, recipe.start()):
+            assert each.encode([3.0])[0].tolist() == [2.0]
+            assert each.digest == digest
+        assert Transformed(transformer).start().digest != digest
+        transformer.fit(rows)
 
 
 @pytest.mark.parametrize("transformer", [None, 3, "scaler", StandardScaler, object()])

@@ -61,7 +61,7 @@ def test_compiled_and_other_choices_are_the_same(options: dict[str, Any], n_rows
 def test_lists_of_columns_are_taken_from_the_first_round_on() -> None:
     bandit = made(recipe(["mobile"], missing="predict"))
     for t in range(200):
-        bandit.learn(bandit.choose([40.0 + t % 7, float(t % 3), 1.0, float(t % 2)]), float(t % 5))
+        bandit.learn(bandit.choose([40.0 + t % 7, float(t % 3), float(t % 2), 1.0]), float(t % 5))
     assert bandit._everyday is not None
     with pytest.raises(kh.InvalidValue, match="a record must be a dict"):
         bandit.choose([1, 2, 3, 4])

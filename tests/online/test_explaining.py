@@ -55,7 +55,8 @@ def test_by_hand() -> None:
         numbers=["x"], booleans=["b"], intercept=False, standardize=False, missing=None
     )
     bandit = kh.Bandit(kh.Learner(kh.Greedy(), features), arms=["A", "B"], seed=1)
-    bandit.learn(kh.Decision(arm="A", observation=[1.0, 1.0]), 3.0)
+    digest = features.start().digest
+    bandit.learn(kh.Decision(arm="A", observation=[1.0, 1.0], recipe=digest), 3.0)
     found = bandit.explain(bandit.choose({"x": 2.0, "b": True}))
     assert (found.arm, found.runner_up) == ("A", "B")
     assert found.terms["x"] == pytest.approx((2.0, 0.0))
@@ -187,3 +188,103 @@ def test_digits_are_those_that_a_person_wants() -> None:
         ["+1,235", "-0.000123"],
         ["+2.5e+17", "+999"],
     ]
+
+
+# -- what was drawn, and what was learned since ----------------------------------------------------
+
+POLICIES = [
+    kh.ThompsonSampling(),
+    kh.Greedy(),
+    kh.LinUCB(),
+    kh.OFUL(),
+    kh.EpsilonGreedy(epsilon=0.3),
+    kh.Uniform(),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("n", [0, 3, 60])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_score_is_the_sum_of_its_parts(policy: Any, n: int, many: bool) -> None:
+    """Right away, and after rewards that change what is expected, units and the rewards' zero."""
+    features = kh.Features(numbers=["age"], booleans=["member"])
+    bandit = kh.Bandit(kh.Learner(policy, features), arms=["A", "B"], seed=2)
+    rng = np.random.default_rng(3)
+
+    def teach(times: int, level: float) -> None:
+        for _ in range(times):
+            record = {"age": float(rng.normal(40.0, 9.0)), "member": bool(rng.random() < 0.5)}
+            one = bandit.choose(record)
+            bandit.learn(one, level + 0.1 * record["age"] + float(rng.normal()))
+
+    teach(n, 1.0)
+    record = {"age": 47.0, "member": True}
+    decision = bandit.choose_many([record])[0] if many else bandit.choose(record)
+    at_once = bandit.explain(decision)
+    assert at_once.learned_since == 0.0
+    assert "learned since" not in str(at_once)
+    teach(50, 6.0)
+    found = bandit.explain(decision)
+    assert at_once.drawn == pytest.approx(found.drawn, abs=1e-9)
+    for one in (at_once, found):
+        assert one.learned_since is not None
+        assert one.drawn is not None
+        parts = one.expected[0] + one.optimism - one.learned_since + one.drawn
+        assert parts == pytest.approx(decision.score)
+    since = found.expected[0] + found.optimism - at_once.expected[0] - at_once.optimism
+    assert found.learned_since == pytest.approx(since)
+    assert (found.optimism > 0.0) == isinstance(policy, kh.LinUCB | kh.OFUL)
+    if not isinstance(policy, kh.ThompsonSampling):
+        assert found.drawn == 0.0
+
+
+def test_what_was_learned_since_by_hand() -> None:
+    """At 1, the mean is 3 / 2 after one reward of 3, and (3 + 5) / 3 after another of 5."""
+    bandit = kh.Bandit(kh.Greedy(), arms=["A"], dim=1, seed=1)
+    bandit.learn(bandit.choose([1.0]), 3.0)
+    decision = bandit.choose([1.0])
+    bandit.learn(decision, 5.0)
+    found = bandit.explain(decision)
+    assert (found.expected[0], found.learned_since, found.drawn, found.score) == pytest.approx(
+        (8 / 3, 8 / 3 - 3 / 2, 0.0, 3 / 2)
+    )
+    assert "learned since     +1.17" in str(found)
+
+
+def test_without_what_was_known_then_both_are_one_row() -> None:
+    features = kh.Features(numbers=["age"])
+    record, plain = {"age": 1.0}, kh.Learner(kh.ThompsonSampling(v=1.0), features)
+    bandit = kh.Bandit(plain, arms=["A", "B"], seed=1)
+    quick = kh.Bandit(plain, arms=["A", "B"], seed=1, probabilities=False)
+    carried = kh.Decision.from_dict(bandit.choose(record).to_dict())
+    other = kh.Bandit(plain, arms=["A", "B"], seed=2).choose(record)  # with another zero, maybe
+    for made_by, decision in ((bandit, carried), (bandit, other), (quick, quick.choose(record))):
+        found = made_by.explain(decision, record)
+        assert (found.drawn, found.learned_since) == (None, None)
+        assert "\ndrawn, and learned since " in str(found)
+
+
+def test_a_decision_through_json_is_explained_with_what_was_seen() -> None:
+    bandit = learned({"missing": "predict"})
+    record = {"age": 50.0, "device": "tv"}
+    decision = bandit.choose(record)
+    carried = kh.Decision.from_dict(decision.to_dict())
+    with pytest.raises(kh.InvalidValue, match="JSON, or was made by hand, does not tell whether"):
+        bandit.explain(carried)
+    found, direct = bandit.explain(carried, record), bandit.explain(decision)
+    assert (found.terms, found.predicted) == (direct.terms, direct.predicted)
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("zero", "spent was missing, and counts as 0"),
+        ("mean", "spent was missing, and its mean is taken: 0.4"),
+        ("predict", "spent was missing, and predicted: 0.4"),
+    ],
+)
+def test_the_replacement_is_called_what_it_is(missing: Any, message: str) -> None:
+    features = kh.Features(numbers=["spent"], standardize=False, missing=missing)
+    bandit = kh.Bandit(kh.Learner(kh.Greedy(), features), arms=["A", "B"], seed=1)
+    bandit.observe([{"spent": 0.2}, {"spent": 0.6}])
+    assert str(bandit.explain(bandit.choose({}))).splitlines()[-1] == message

@@ -150,10 +150,11 @@ def test_what_no_level_was_seen_of_is_missing() -> None:
     columns = made(recipe(**plain, missing=None))
     with pytest.raises(kh.InvalidValue, match="device is missing"):
         columns.choose(np.ones(3))
+    digest = recipe(**plain, missing=None).start().digest
     with pytest.raises(kh.InvalidValue, match="missing entries"):
-        columns.learn(kh.Decision(arm="A", observation=np.ones(3)), 1.0)
+        columns.learn(kh.Decision(arm="A", observation=np.ones(3), recipe=digest), 1.0)
     columns.choose({"age": 1.0, "spent": 1.0, "member": True, "device": "tv"})
-    forged = kh.Decision(arm="A", observation=np.ones(3), levels=[])
+    forged = kh.Decision(arm="A", observation=np.ones(3), levels=[], recipe=digest)
     with pytest.raises(kh.InvalidValue, match="missing entries"):
         columns.learn(forged, 1.0)
     assert np.isfinite(columns.posterior.mean).all()

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -201,6 +202,12 @@ def with_new(**other: Any) -> dict[str, Any]:
     return {"age": 1.0, "device": "new", **other}
 
 
+def forged(bandit: kh.Bandit, **parts: Any) -> kh.Decision:
+    """A decision made by hand from columns."""
+    assert bandit.learner.features is not None
+    return kh.Decision(**parts, recipe=bandit.learner.features.start().digest)
+
+
 STRICT = {**PLAIN, "missing": None}
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "unknown field": (lambda b: b.choose(with_new(agee=1)), "agee"),
@@ -221,29 +228,26 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda b: b.observe(pd.DataFrame(np.ones((1, 2)), columns=["age", "age"])),
         "'age' twice",
     ),
-    "10,000 levels": (
-        lambda b: b.observe([{"device": str(k), "age": 1, "spent": 1} for k in range(10_000)]),
-        "1,000 levels",
-    ),
+    "other columns": (lambda b: b.choose(np.full(b.dim, 7.0)), "member is a column of 0 and 1"),
     "forged levels": (
-        lambda b: b.learn(kh.Decision(arm="A", observation=[1.0], levels=[("device", "q")]), 1.0),
+        lambda b: b.learn(forged(b, arm="A", observation=[1.0], levels=[("device", "q")]), 1.0),
         "its levels make",
     ),
     "levels of no field": (
-        lambda b: b.learn(kh.Decision(arm="A", observation=[1.0], levels=[("age", "q")]), 1.0),
+        lambda b: b.learn(forged(b, arm="A", observation=[1.0], levels=[("age", "q")]), 1.0),
         "growing category",
     ),
     "levels for no arm": (
         lambda b: b.learn(
-            kh.Decision(arm="C", observation=np.ones(4), levels=[("device", "q")]), 1.0
+            forged(b, arm="C", observation=np.ones(4), levels=[("device", "q")]), 1.0
         ),
         "no arm 'C'",
     ),
     "levels, many": (
         lambda b: b.learn_many(
             [
-                kh.Decision(arm="A", observation=np.ones(4), levels=[("device", "q")]),
-                kh.Decision(arm="A", observation=np.ones(3), levels=[("device", "r")]),
+                forged(b, arm="A", observation=np.ones(4), levels=[("device", "q")]),
+                forged(b, arm="A", observation=np.ones(3), levels=[("device", "r")]),
             ],
             [1.0, 2.0],
         ),
@@ -251,12 +255,12 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "many of another length": (
         lambda b: b.learn_many(
-            [kh.Decision(arm="A", observation=np.ones(2)) for _ in range(b.dim)], np.ones(b.dim)
+            [forged(b, arm="A", observation=np.ones(2)) for _ in range(b.dim)], np.ones(b.dim)
         ),
         "numbers",
     ),
     "missing in explain": (
-        lambda b: b.explain(kh.Decision(arm="A", observation=np.ones(3)), with_new(agee=1)),
+        lambda b: b.explain(forged(b, arm="A", observation=np.ones(3)), with_new(agee=1)),
         "agee",
     ),
     "records for add_arms": (lambda b: b.add_arms({"C": {"price": 1.0}}), "arms have records"),
@@ -290,16 +294,91 @@ def test_a_missing_field_and_a_new_level_change_nothing() -> None:
         assert bandit.to_bytes() == before
 
 
-def test_a_level_beyond_the_limit_changes_nothing() -> None:
+LIMIT = "keyhole.core.observers.encoder.MOST_LEVELS"  # 1,000, which take seconds
+
+
+def test_a_level_beyond_the_limit_is_missing_and_warned_of_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(LIMIT, 20)
     with pytest.raises(kh.InvalidValue, match="no column before a level"):
         made(kh.Features(categories={"c": "grow"}, **PLAIN), arms=["A"])
-    features = kh.Features(categories={"c": "grow"}, **{**PLAIN, "intercept": True})
+    features = kh.Features(categories={"c": "grow"}, intercept=True, standardize=False)
     bandit = made(features, arms=["A"])
-    bandit.observe([{"c": str(k)} for k in range(1_000)])
-    before = bandit.dim
-    with pytest.raises(kh.InvalidValue, match="c has 1,000 levels"):
-        bandit.choose({"c": "more"})
-    assert bandit.dim == before == 1_000
+    bandit.observe([{"c": str(k)} for k in range(20)])
+    with pytest.warns(kh.KeyholeWarning, match=r"c has 20 levels, .* count as missing"):
+        decision = bandit.choose({"c": "more"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bandit.learn(decision, 1.0)
+        bandit.choose({"c": "still more"})
+        bandit.choose_many([{"c": "7"}, {"c": "and more"}])
+    assert bandit.dim == 20
+    assert decision.predicted == tuple(range(20))
+    assert decision.observation == pytest.approx(np.full(20, 0.05))
+    assert bandit.choose({"c": "7"}).observation[7] == 1.0
+    again = kh.Bandit.load(bandit.to_bytes(), seed=1)
+    with pytest.warns(kh.KeyholeWarning, match="c has 20 levels"):
+        assert again.choose({"c": "more"}).predicted == decision.predicted
+
+
+def test_a_frame_of_too_many_levels_is_its_rows() -> None:
+    features = recipe(cross=(), **PLAIN)
+    told = [{"device": str(k), "age": 1.0, "spent": 1.0} for k in range(1_003)]
+    rows, encoder = features.start().encode_frame(told)
+    assert encoder.full == {"device"}
+    single = features.start()
+    for one in told:
+        single = single.encode(one)[1]
+    assert (single.grown, single.full, single.names) == (
+        encoder.grown,
+        encoder.full,
+        encoder.names,
+    )
+    assert np.isnan(rows[1_000:, 3:]).all()
+    np.testing.assert_array_equal(rows, [single.encode(one)[0] for one in told])
+    assert encoder.encode(told[1_002])[1] is encoder
+    with pytest.raises(kh.InvalidValue, match="device has 1,000 levels"):
+        encoder.with_levels([("device", "more")])
+
+
+def test_a_refused_call_with_a_level_beyond_the_limit_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(LIMIT, 20)
+    bandit = made(recipe(cross=(), **PLAIN))
+    bandit.observe([{"device": str(k)} for k in range(20)])
+    before, encoder = bandit.to_bytes(), bandit._learned.encoder
+    for call in (
+        lambda: bandit.choose({"device": "more"}, among=["Z"]),
+        lambda: bandit.choose({"device": "more", "age": "x"}),
+        lambda: bandit.observe([{"device": "more"}, {"age": "x"}]),
+    ):
+        with pytest.raises(kh.KeyholeError):
+            call()
+        assert bandit.to_bytes() == before
+        assert bandit._learned.encoder is encoder
+
+
+def test_crossed_columns_of_growing_categories_have_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """n levels of each make 2 n + n^2 columns: with a limit of 60, 6 of each are 48, not 63."""
+    monkeypatch.setattr("keyhole.core.observers.encoder.MOST_COLUMNS", 60)
+    features = kh.Features(categories={"a": "grow", "b": "grow"}, cross=[("a", "b")])
+    bandit = made(features)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for k in range(12):
+            bandit.learn(bandit.choose({"a": f"a{k}", "b": f"b{k}"}), 1.0)
+    encoder = bandit._learned.encoder
+    assert encoder is not None
+    assert [len(levels) for levels in encoder.levels.values()] == [7, 6]
+    assert bandit._observer.layout.dim + len(bandit._observer.layout.crosses) == 13 + 42
+    messages = sorted(str(one.message) for one in found if "columns" in str(one.message))
+    assert [one[:14] for one in messages] == ["a has 7 levels", "b has 6 levels"]
+    assert "there are 55 of 60" in messages[0]
+    assert sum(bandit.counts.values()) + sum(bandit.waiting.values()) == 12
 
 
 def test_bad_records_of_arms_change_nothing() -> None:
@@ -465,3 +544,75 @@ def test_records_of_arms_are_not_ignored_beside_numbers() -> None:
         with pytest.raises(kh.InvalidValue, match="y is numbers"):
             bandit.choose(np.ones(2), among={"A": {"price": 3.0}})
         assert bandit.to_bytes() == before
+
+
+# -- what a new user tries -------------------------------------------------------------------------
+
+
+def test_features_of_arms_alone_with_a_shared_parameter() -> None:
+    """As a plain bandit does that is given the rows of the arms."""
+    options: dict[str, Any] = {"intercept": False, "standardize": False, "missing": None}
+    features = kh.Features(arms=kh.Features(numbers=["price", "size"]), **options)
+    arms: dict[str | int, Any] = {
+        "A": {"price": 1.0, "size": 2.0},
+        "B": {"price": 3.0, "size": -1.0},
+    }
+    named = made(features, arms=arms, sharing="shared")
+    rows = np.array([[1.0, 2.0], [3.0, -1.0]])
+    plain = kh.Bandit(kh.ThompsonSampling(v=1.0, sharing="shared"), arms=["A", "B"], dim=2, seed=3)
+    for t in range(50):
+        one, two = named.choose({}), plain.choose(rows)
+        assert (one.arm, one.score, one.probability) == (two.arm, two.score, two.probability)
+        named.learn(one, float(t % 3))
+        plain.learn(two, float(t % 3))
+    decision = named.choose({}, among={"new": {"price": 9.0, "size": 1.0}, **arms})
+    assert named.explain(decision, {}, among={"new": {"price": 9.0, "size": 1.0}, **arms}).terms
+    assert set(named.effects["A"].names or ()) == {"arm.price", "arm.size"}
+    assert kh.Bandit.load(named.to_bytes(), seed=1).choose({}).arm in arms
+
+
+def test_a_list_of_named_tuples_is_a_frame() -> None:
+    frame = pd.DataFrame(records(20, missing=0.0))
+    listed = list(frame.itertuples(index=False, name="Visitor"))
+    one, two = made(recipe()), made(recipe())
+    first, second = one.choose_many(listed), two.choose_many(frame)
+    np.testing.assert_array_equal(first.observations, second.observations)
+    assert kh.Features.from_frame(listed) == kh.Features.from_frame(frame)
+    for odd in ((1.0, 2.0, True, "tv"), 3):
+        with pytest.raises(kh.InvalidValue, match=r"a frame must be .* got list with .* in row 20"):
+            one.choose_many([*listed, odd])
+
+
+class Own:
+    """A learner that always takes the first arm."""
+
+    def start(self, *_: Any) -> None:
+        pass
+
+    def choose(self, *_: Any) -> int:
+        return 0
+
+    def learn(self, *_: Any) -> None:
+        pass
+
+
+def test_errors_give_advice_that_helps() -> None:
+    bandit = made(kh.Features(numbers=["a"], categories={"c": ["x"]}))
+    for record, message in (
+        ({"A": 1.0}, r"got 'A'. Did you mean a\?"),
+        ({"c": b"x"}, r"got b'x' \(bytes\); decode it, .decode\(\)$"),
+        ({"c": 3}, r"convert it with str\(\)$"),
+    ):
+        with pytest.raises(kh.InvalidValue, match=message):
+            bandit.choose(record)
+    decision = bandit.choose({"a": 1.0})
+    for one in (bandit, kh.Bandit(kh.Greedy(), arms=["A"], dim=2, seed=1)):
+        with pytest.raises(kh.InvalidValue, match="learn_context needs a SensorLearner, got"):
+            one.learn_context(decision, [1.0])
+    own = kh.Bandit(Own(), arms=["A"], dim=2, seed=1)
+    with pytest.raises(kh.InvalidValue, match="learn_context needs a SensorLearner, got"):
+        own.learn_context(own.choose([1.0, 2.0]), [1.0])
+    with pytest.raises(kh.FileError) as found:
+        kh.Bandit.load(bandit.to_bytes(), features=kh.Features(numbers=["b"]))
+    assert "\n" not in str(found.value)
+    assert "Features(numbers=['b'])" in str(found.value)

@@ -126,7 +126,7 @@ def test_a_joint_draw_has_no_probabilities_to_explain() -> None:
     policy = kh.ThompsonSampling(v=1.0, sharing="shared", draw="joint")
     bandit = kh.Bandit(policy, arms=3, dim=2, seed=1)
     decision = bandit.choose(np.eye(3, 2))
-    with pytest.raises(kh.InvalidValue, match="draw='per-arm'"):
+    with pytest.raises(kh.InvalidValue, match=r"explain needs draw='per-arm'.* one sample"):
         bandit.explain(decision, np.eye(3, 2))
     assert json.dumps(decision.to_dict())
 
@@ -152,6 +152,18 @@ def test_a_decision_of_other_features_is_refused() -> None:
             with pytest.raises(kh.InvalidValue, match="other features"):
                 other.learn_many(decisions, [1.0, 1.0])
         assert other.to_bytes() == before
+    before = one.to_bytes()
+    unnamed, rows = plain.choose([1.0, 0.0]), plain.choose_many(np.eye(2))
+    for call in (
+        lambda: one.learn(unnamed, 1.0),
+        lambda: one.learn(kh.Decision.from_dict(unnamed.to_dict()), 1.0),
+        lambda: one.learn_many(rows, [1.0, 1.0]),
+        lambda: one.learn_many([made, unnamed], [1.0, 1.0]),
+        lambda: one.explain(unnamed),
+    ):
+        with pytest.raises(kh.InvalidValue, match="made without features"):
+            call()
+        assert one.to_bytes() == before
     one.learn(carried, 1.0)
     one.learn_many(many, [1.0, 1.0])
     sensor = kh.Sensor(sensing=np.eye(2), sensing_covariance=1.0)

@@ -402,12 +402,11 @@ def _spread(
 def _observation(value: ArrayLike | None, n: int, k: int) -> Floats | None:
     if value is None:
         return None
-    y = checks.with_missing("observation", value)
-    if y.ndim == 2:
-        y = y[:, None]
+    given = checks.with_missing("observation", value)
+    y = given[:, None] if given.ndim == 2 else given
     if y.ndim != 3 or y.shape[0] != n or y.shape[1] not in (1, k) or y.shape[2] == 0:
         raise InvalidValue(
-            f"observation must have shape ({n}, d) or ({n}, {k}, d), got {np.shape(value)}"
+            f"observation must have shape ({n}, d) or ({n}, {k}, d), got {given.shape}"
         )
     return y
 

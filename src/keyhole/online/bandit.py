@@ -33,7 +33,14 @@ from keyhole.online import arguments, storage
 from keyhole.online.arguments import Observed, ObservedMany
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
-from keyhole.online.explaining import Explanation, check_available, check_observed, explained
+from keyhole.online.explaining import (
+    Explanation,
+    check_available,
+    check_for_all,
+    check_not_joint,
+    check_observed,
+    explained,
+)
 from keyhole.online.lineage import Lineage
 from keyhole.online.named import Named
 
@@ -229,8 +236,11 @@ class Bandit(Named):
         if sensor is not None:
             raise InvalidValue(f"sensor needs a SensorLearner, got {shown(self._learner)}")
         with self._lock:
-            if among is None:
+            has_recipe = self._learned.encoder is not None  # by which records are encoded first
+            if among is None and not (has_recipe and type(y) is not np.ndarray):
                 everyday = self._everyday or self._begun()
+                if has_recipe:
+                    self._check_columns(y)
                 made: Decision | None = None if everyday is None else everyday.choose(y)
                 if made is not None:
                     return made
@@ -280,14 +290,16 @@ class Bandit(Named):
     ) -> Explanation:
         """Explain a decision: what each feature adds, by what is known now; nothing changes.
 
+        Policies with draw="joint" are refused: probabilities of their arms are not known.
+
         Parameters
         ----------
         decision : Decision
             The decision.
         y : array_like or record, optional
             What was seen of all arms. It is needed if arms had a row or a record of their own: a
-            decision holds that of its own arm alone. Another one than the decision was made from is
-            refused.
+            decision holds that of its own arm alone. One that came through JSON does not tell
+            which of the two it is. Another one than the decision was made from is refused.
         among : iterable of names, or dict of names and records, optional
             The arms that were available, as in `choose`.
 
@@ -302,14 +314,11 @@ class Bandit(Named):
         >>> bandit.explain(bandit.choose({"age": 50, "member": True})).arm
         'A'
         """
-        arguments.check_not_joint(self._rule)
+        check_not_joint(self._rule)
         decision = arguments.checked_decision(decision)
         with self._at_work():
-            if y is None and not decision._is_for_all:
-                raise InvalidValue(
-                    "this decision holds the observation of its own arm alone: give explain what "
-                    "was seen of all, explain(decision, y)"
-                )
+            if y is None:
+                check_for_all(decision)
             self._check_recipe(decision._recipe, decision.sensor)
             encoder = self._encoder_of([decision])
             if y is None:
@@ -329,7 +338,8 @@ class Bandit(Named):
                 check_observed(decision, raw, seen[row], learned.observer.layout)
             if len(seen) == 1:
                 seen = own[None].copy()  # with the predictions that it was chosen by
-            return explained(learned, self._rule, decision, arms.names, seen, raw)
+            is_own = (decision.id or "").startswith(f"{self._lineage.run}-")
+            return explained(learned, self._rule, decision, arms.names, seen, raw, is_own)
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -402,6 +412,23 @@ class Bandit(Named):
         with self._at_work():
             self._learn_many(given, again)
 
+    def learn_context(self, decision: Decision, context: ArrayLike) -> None:  # noqa: ARG002
+        """Learn the context of a decision whose reward was learned, with a `SensorLearner`.
+
+        Parameters
+        ----------
+        decision : Decision
+            The decision.
+        context : array_like of shape (context_dim,)
+            The context.
+
+        Raises
+        ------
+        InvalidValue
+            If the learner is another one, which has no use for it.
+        """
+        raise InvalidValue(f"learn_context needs a SensorLearner, got {shown(self.learner)}")
+
     def observe(self, y: ObservedMany) -> None:
         """Take note of observations that no decision is wanted for.
 
@@ -418,6 +445,8 @@ class Bandit(Named):
             if self._learned.encoder is not None and not self._is_columns(y):
                 seen, wider = self._learned.encoder.encode_frame(y)
                 self._know(wider, seen)
+            else:
+                self._check_columns(y)
             columns, rows = self._checked_columns(seen), self._observer.numbers(seen)
             if rows.shape[-1:] != (self.dim,):
                 raise InvalidValue(f"observations have {self.dim} numbers each, got {rows.shape}")

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from keyhole.core import Arm, Floats, Layout, LearnerState, Rule, choice_probabilities
+from keyhole.core import Arm, Fill, Floats, Layout, LearnerState, Rule, choice_probabilities
 from keyhole.errors import InvalidValue
 from keyhole.online.decision import Decision
+
+# What replaces a missing field, by the treatment of missing entries.
+_REPLACED: dict[Fill | None, str] = {"predict": "predicted: ", "mean": "its mean is taken: "}
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,22 @@ class Explanation:
     expected : tuple of float
         The sums of the terms: both arms' expected rewards.
     score : float or None
-        The score with which the arm was chosen. What it has beyond the expected reward was drawn,
-        or is optimism; and what was learned since.
+        The score with which the arm was chosen: expected + optimism - learned_since + drawn.
     probabilities : dict of arm to float
         How likely each arm is to be chosen at this observation.
+    optimism : float
+        What the policy adds to the expected reward of the chosen arm for its uncertainty.
+    learned_since : float or None
+        The change of the chosen arm's expected reward, and of its optimism, since the decision was
+        made. It is None where the decision does not hold what was known then: one that came through
+        JSON, from another bandit, or from one with probabilities=False.
+    drawn : float or None
+        What was added to the score at random; None if `learned_since` is.
     predicted : dict of str to dict of str to float
-        For each field that was missing, the prediction of each of its columns: one for a number, a
+        For each field that was missing, the replacement of each of its columns: one for a number, a
         share for each level of a category.
+    missing : {"predict", "mean", "zero", "drop"} or None
+        How missing entries are replaced.
     """
 
     arm: Arm
@@ -42,16 +54,19 @@ class Explanation:
     expected: tuple[float, float]
     score: float | None
     probabilities: dict[Arm, float]
+    optimism: float = 0.0
+    learned_since: float | None = None
+    drawn: float | None = None
     predicted: dict[str, dict[str, float]] = field(default_factory=dict)
+    missing: Fill | None = None
 
     def __str__(self) -> str:
         arms = [self.arm] if self.runner_up is None else [self.arm, self.runner_up]
         rows = [["", *map(str, arms)]]
         for name, pair in {**self.terms, "expected reward": self.expected}.items():
             rows.append([name, *(_signed(value) for value in pair[: len(arms)])])
-        if self.score is not None:
-            drawn = _signed(self.score - self.expected[0])
-            rows.append(["drawn", drawn, *([""] * (len(arms) - 1))])
+        for name, value in self._rest().items():
+            rows.append([name, _signed(value), *([""] * (len(arms) - 1))])
         rows.append(["probability", *(f"{self.probabilities[arm]:.1%}" for arm in arms)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         first, *rest = widths
@@ -59,8 +74,23 @@ class Explanation:
             (row[0].ljust(first) + "".join(map(_right, row[1:], rest))).rstrip() for row in rows
         ]
         for name, columns in self.predicted.items():
-            lines.append(f"{name} was missing, and predicted: {_prediction(name, columns)}")
+            replaced = "counts as 0" if self.missing == "zero" else _prediction(name, columns)
+            lines.append(f"{name} was missing, and {_REPLACED.get(self.missing, '')}{replaced}")
         return "\n".join(lines)
+
+    def _rest(self) -> dict[str, float]:
+        """Return what leads from the expected reward to the score, by the names of its rows."""
+        found: dict[str, float] = {}
+        if self.learned_since:
+            found["learned since"] = self.learned_since
+        if self.optimism:
+            found["optimism"] = self.optimism
+        if self.drawn is not None:
+            if self.drawn or not self.optimism:
+                found["drawn"] = self.drawn
+        elif self.score is not None:
+            found["drawn, and learned since"] = self.score - self.expected[0] - self.optimism
+        return found
 
 
 def explained(
@@ -70,6 +100,7 @@ def explained(
     names: tuple[Arm, ...],
     rows: Floats,
     raw: Floats,
+    is_own: bool,
 ) -> Explanation:
     """Return a decision in parts.
 
@@ -87,6 +118,8 @@ def explained(
         What was observed of them.
     raw : ndarray of shape (dim,)
         The decision's own observation, NaN where an entry was missing.
+    is_own : bool
+        Whether this very bandit has made the decision, which counts rewards from the same zero.
     """
     arms, observer = learned.arms.among(names), learned.observer
     filled, design = learned.prepared(rows)
@@ -112,6 +145,11 @@ def explained(
         both = added[pair, j] + (observer.offset if observer.intercept and j == 0 else 0.0)
         terms[name] = (before[0] + float(both[0]), before[1] + float(both[1]))
     expected = [sum(values) for values in zip(*terms.values(), strict=True)]
+    now = float(location[0, chosen]) + observer.offset
+    # Terms may be large and cancel: what is left of them is exact to their size.
+    size = abs(observer.offset) + sum(abs(pair[0]) for pair in terms.values())
+    optimism = now - expected[0] if rule.optimism or rule.radius else 0.0
+    then = _location_then(decision, observer.offset) if is_own else None
     return Explanation(
         decision.arm,
         arms.names[others[0]] if others else None,
@@ -119,7 +157,58 @@ def explained(
         (float(expected[0]), float(expected[1])),
         decision.score,
         dict(zip(arms.names, chances.tolist(), strict=True)),
+        optimism,
+        None if then is None else _unless_rounding(now - then, size),
+        None if then is None else _unless_rounding((decision.score or 0.0) - then, size),
         _predicted(filled[chosen if len(filled) > 1 else 0], raw, observer.layout),
+        observer.missing,
+    )
+
+
+def _location_then(decision: Decision, offset: float) -> float | None:
+    """Return the middle of the chosen arm's score when it was chosen; None if it is not kept.
+
+    Parameters
+    ----------
+    decision : Decision
+        The decision.
+    offset : float
+        The zero that rewards are counted from. It is fixed before any arm is scored.
+    """
+    if decision._score_params is None or decision.score is None:
+        return None
+    if decision._epsilon == 1.0:  # picked uniformly, so that nothing was added to the score
+        return decision.score
+    return float(decision._score_params[0, decision._column]) + offset
+
+
+def _unless_rounding(difference: float, size: float) -> float:
+    """Return a difference of two numbers, 0 if it is of the size of their rounding errors."""
+    return difference if abs(difference) > 1e-12 * size else 0.0
+
+
+def check_not_joint(rule: Rule) -> None:
+    """Raise if arms are scored by one sample of a shared parameter."""
+    if rule.joint:
+        raise InvalidValue(
+            "explain needs draw='per-arm': with draw='joint' one sample of the shared parameter "
+            "scores all arms, and neither their probabilities nor the runner-up are known"
+        )
+
+
+def check_for_all(decision: Decision) -> None:
+    """Raise unless a decision is known to hold the observation of all arms."""
+    if decision._is_for_all:
+        return
+    if decision._n_arms:
+        raise InvalidValue(
+            "this decision holds the observation of its own arm alone: give explain what was seen "
+            "of all, explain(decision, y)"
+        )
+    raise InvalidValue(
+        "a decision that came through JSON, or was made by hand, does not tell whether all arms "
+        "had its observation, or its own arm alone: give explain what was seen of all, "
+        "explain(decision, y)"
     )
 
 

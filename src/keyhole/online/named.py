@@ -52,6 +52,7 @@ class Named(Rounds):
         """
         encoder = encoder or self._learned.encoder
         if encoder is None or self._is_columns(y):
+            self._check_columns(y)
             return y, _names_alone(among), None
         names, records = self._arm_records(among)
         if records is not None:
@@ -66,6 +67,7 @@ class Named(Rounds):
         """Return many records, or a frame, as rows of numbers; learn new levels."""
         encoder = self._learned.encoder
         if encoder is None or self._is_columns(y):
+            self._check_columns(y)
             return y, _names_alone(among)
         names, records = self._arm_records(among)
         if records is None:
@@ -83,6 +85,24 @@ class Named(Rounds):
         if type(y) is list:  # as compiled code takes them
             return bool(y) and all(type(number) is float for number in y)
         return isinstance(y, np.ndarray) and y.dtype.names is None
+
+    def _check_columns(self, y: Any, encoder: Encoder | None = None) -> None:
+        """Raise if numbers are given in place of a record that no record becomes.
+
+        Parameters
+        ----------
+        y : array_like
+            The numbers.
+        encoder : Encoder, optional
+            One that has more levels than this bandit knows.
+        """
+        encoder = encoder or self._learned.encoder
+        if encoder is None or encoder.takes_rows:
+            return
+        rows = y if type(y) is np.ndarray else np.asarray(y)
+        # Other shapes and types are refused where they are read.
+        if rows.shape[-1:] == (encoder.dim,) and rows.dtype.kind in "iuf":
+            encoder.check_columns(rows)
 
     def _arm_records(self, among: Among) -> tuple[Among, Sequence[Any] | None]:
         """Return the names of the arms that are available, and a record of each, if needed."""
@@ -137,21 +157,41 @@ class Named(Rounds):
             wider.observer.numbers(rows)
         if names is not None:
             wider.arms.among(names)
-        self._plan(partial(self._become, wider))
+        known = self._learned.encoder
+        full = sorted(encoder.full.difference(() if known is None else known.full))
+        self._plan(partial(self._become, wider, encoder, full))
         self._finish()
 
-    def _become(self, learned: LearnerState) -> None:
-        """Replace what was learned by the same in other columns."""
+    def _become(self, learned: LearnerState, encoder: Encoder, full: list[str]) -> None:
+        """Replace what was learned by the same in other columns.
+
+        Parameters
+        ----------
+        learned : LearnerState
+            The same in these columns.
+        encoder : Encoder
+            Their encoder.
+        full : list of str
+            Growing categories that were shown a level beyond the limit for the first time.
+        """
         self._drop_kept()
         self._learned = learned
+        learned.encoder = encoder
+        for field in full:
+            message = (
+                f"{encoder.limit(field)}; further ones count as missing from now on. Hash a "
+                "category of so many"
+            )
+            if message not in learned.observer.messages:  # this may be done twice
+                learned.observer.messages.append(message)
 
     def _rows_of(self, decision: Decision) -> tuple[Floats, Floats]:
         """Return a decision's observation in today's columns: filled in, and with NaN."""
         encoder = self._encoder_of([decision])
-        if encoder is None:
-            return super()._rows_of(decision)
         y, raw = self._in_columns(decision, encoder)
-        self._know(encoder)
+        self._check_columns(raw, encoder)
+        if encoder is not None:
+            self._know(encoder)
         return y, raw
 
     def _rows_of_all(self, decisions: Decisions | list[Decision]) -> tuple[Floats, Floats]:
@@ -161,10 +201,13 @@ class Named(Rounds):
         if self._learned.grown is not None and made != self._learned.grown:
             encoder = self._encoder_of(decisions)
         if encoder is None:
-            return super()._rows_of_all(decisions)
+            y, raw = super()._rows_of_all(decisions)
+            self._check_columns(raw)
+            return y, raw
         pairs = [self._in_columns(each, encoder) for each in decisions]
-        self._know(encoder)
         y, raw = np.array(pairs).reshape(-1, 2, encoder.dim).transpose(1, 0, 2)
+        self._check_columns(raw, encoder)
+        self._know(encoder)
         return y, raw
 
     def _encoder_of(self, decisions: Iterable[Decision]) -> Encoder | None:

@@ -281,6 +281,12 @@ class Rounds(WholeCalls):
             raise InvalidValue(
                 f"this decision was made through the sensor {sensor!r}, which needs a SensorLearner"
             )
+        if recipe is None and self._learned.recipe is not None:
+            raise InvalidValue(
+                "this decision was made without features, and this bandit has some: its numbers "
+                "would be taken for columns. Choose with this bandit; of a decision made by hand "
+                "from columns, give recipe=features.start().digest"
+            )
         if recipe is not None and recipe != self._learned.recipe:
             raise InvalidValue(
                 "this decision was made with other features: their fields, levels, order or fit "

@@ -358,7 +358,7 @@ def _recipe(record: Any, given: Recipe | None) -> Recipe | None:
         return given
     recipe = None if record is None else Features.from_dict(record)
     if given is not None and given != recipe:
-        raise FileError(f"the bandit was saved with the features {recipe}, not with {given}")
+        raise FileError(f"the bandit was saved with the features {recipe!r}, not with {given!r}")
     return recipe
 
 

@@ -88,7 +88,7 @@ def weighted_cost(
     >>> import keyhole as kh
     >>> world = kh.LinearWorld.random(n_arms=3, context_dim=4, dim=4, seed=1)
     >>> cost = kh.theory.weighted_cost(world, time=10_000)
-    >>> cost.exploration.value > cost.estimation.value
+    >>> cost.estimation.value > cost.exploration.value
     True
     """
     time = checks.integer("time", time, min_value=1)

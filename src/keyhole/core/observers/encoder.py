@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 # Most levels of a category that has a column for each.
 MOST_LEVELS = 1_000
+# Most columns of a design, crossed ones too: a posterior of so many takes 210 megabytes per arm. A
+# category that is hashed into the most columns fits in, with another of the most levels.
+MOST_COLUMNS = 5_120
 # Put before the fields of an arm's record.
 ARM = "arm."
 # From so many levels on, a growing category that needs a column gets spare ones as well, an eighth
@@ -34,6 +37,7 @@ SPARE = 8
 
 _ABSENT = object()
 _PLAIN = frozenset({float, int, np.float64})
+_ZERO_ONE = frozenset({0.0, 1.0})
 _CONVERT: dict[str, Callable[[str, object], Any]] = {
     "number": records.number,
     "boolean": lambda field, value: bool(records.boolean(field, value)),
@@ -113,6 +117,9 @@ class Encoder:
         Field -> tuple of the indices of its columns.
     levels : mapping
         Growing category -> tuple of its levels so far.
+    full : frozenset of str
+        Growing categories that were shown a level beyond the limit: it is missing, and so is every
+        later one.
 
     Examples
     --------
@@ -135,10 +142,15 @@ class Encoder:
     cross_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     columns: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
     levels: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    full: frozenset[str] = field(init=False, repr=False, compare=False)
     _tables: dict[str, dict[str, int]] = field(init=False, repr=False, compare=False)
     _layout: _Layout = field(init=False, repr=False, compare=False)
     _plan: _Plan = field(init=False, repr=False, compare=False)
     _arm_plan: _Plan | None = field(init=False, repr=False, compare=False)
+    # Columns of booleans, then of one category after the other, and the range of each category
+    # among these.
+    _indicators: Ints = field(init=False, repr=False, compare=False)
+    _spans: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         grown = _pairs(self.grown)
@@ -159,11 +171,13 @@ class Encoder:
             "cross_names": tuple(layout.name_of(i, j) for i, j in layout.crosses),
             "columns": MappingProxyType({k: tuple(v) for k, v in layout.columns.items()}),
             "levels": MappingProxyType({k: tuple(v) for k, v in layout.tables.items()}),
+            "full": frozenset(layout.full),
             "_tables": layout.tables,
             "_layout": layout,
             "_plan": layout.plans[0],
             "_arm_plan": layout.plans[1] if len(layout.plans) > 1 else None,
         }
+        values["_indicators"], values["_spans"] = _indicators(layout.plans)
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -195,9 +209,14 @@ class Encoder:
         return self.with_levels(other.grown)
 
     def with_levels(self, grown: Sequence[tuple[str, str]]) -> Encoder:
-        """Return an encoder that also has these levels of growing categories."""
+        """Return an encoder that also has these levels of growing categories, or raise."""
         new = [(name, level) for name, level in grown if level not in self._tables.get(name, ())]
-        return self._grow(new) if new else self
+        if not new:
+            return self
+        layout = self._layout.copy()
+        for name, level in new:
+            layout.grow(name, level)
+        return self._with(tuple(new), layout)
 
     def has_columns_of(self, grown: tuple[tuple[str, str], ...], dim: int) -> bool:
         """Return whether an encoder of these levels and so many columns has them as this one does.
@@ -327,6 +346,44 @@ class Encoder:
         rows = [encoder.encode(each, arms)[0] for each in listed]
         return np.array(rows).reshape(len(rows), len(arms), encoder.dim), encoder
 
+    def check_columns(self, rows: Floats) -> None:
+        """Raise unless rows of columns could come of records.
+
+        A boolean is 0, 1 or missing; of a category one column is 1 and the others are 0, or all
+        are missing. Numbers may be any, and crossed columns are made later.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (..., dim)
+            The rows, NaN where an entry is missing.
+        """
+        if not len(self._indicators):
+            return
+        if rows.ndim == 1:  # a list is faster than an array for the columns of one row
+            row = rows.take(self._indicators).tolist()
+            if _ZERO_ONE.issuperset(row) and all(sum(row[a:b]) == 1.0 for a, b in self._spans):
+                return
+        given = rows.reshape(-1, self.dim)[:, self._indicators]
+        usable = (given == 0.0) | (given == 1.0) | np.isnan(given)
+        if not usable.all():
+            place, k = np.argwhere(~usable)[0].tolist()
+            column = int(self._indicators[k])
+            name = self.names[column] or f"a spare column of {self.column_fields[column]}"
+            raise InvalidValue(
+                f"{name} is a column of 0 and 1, or NaN where it is missing, got "
+                f"{shown(float(given[place, k]))}; give records, which are encoded"
+            )
+        for low, high in self._spans:
+            levels = given[:, low:high]
+            wrong = (levels.sum(axis=1) != 1.0) & ~np.isnan(levels).all(axis=1)
+            if wrong.any():
+                field = self.column_fields[int(self._indicators[low])]
+                raise InvalidValue(
+                    f"one column of the category {field} must be 1 and the others 0, or all NaN if "
+                    f"it is missing, got {shown(levels[int(wrong.argmax())].tolist())}; give "
+                    "records, which are encoded"
+                )
+
     def arm_records(self, arms: Sequence[Any]) -> tuple[list[dict[str, Any]], Encoder]:
         """Return records of arms in plain values, ready for JSON, and an encoder for them.
 
@@ -369,6 +426,10 @@ class Encoder:
                 _mark(rows, codes, [first + bucket(level, width) for level in levels], places)
         return rows
 
+    def limit(self, name: str) -> str | None:
+        """Return why a growing category can have no further level; None if it can."""
+        return self._layout.limit(name)
+
     def _checked_arms(self, arms: Any) -> tuple[Sequence[Any], _Plan]:
         if self._arm_plan is None:
             raise InvalidValue(
@@ -386,10 +447,21 @@ class Encoder:
         return arm_records, self._arm_plan
 
     def _grow(self, new: list[tuple[str, str]]) -> Encoder:
+        """Return an encoder with more levels, or with categories that are full."""
+        wanted = dict.fromkeys(pair for pair in new if pair[0] not in self.full)
+        if not wanted:
+            return self
+        layout, added = self._layout.copy(), []
+        for name, level in wanted:
+            if layout.limit(name) is None:
+                layout.grow(name, level)
+                added.append((name, level))
+            else:
+                layout.close(name)
+        return self._with(tuple(added), layout)
+
+    def _with(self, added: tuple[tuple[str, str], ...], layout: _Layout) -> Encoder:
         """Return an encoder with more levels, without laying out again those that there are."""
-        layout, added = self._layout.copy(), tuple(dict.fromkeys(new))
-        for name, level in added:
-            layout.grow(name, level)
         wider = object.__new__(Encoder)
         object.__setattr__(wider, "features", self.features)
         wider._set((*self.grown, *added), layout)
@@ -415,6 +487,7 @@ class _Layout:
         self.pairs: Sequence[tuple[str, str]] = features.all_crosses
         self.tables: dict[str, dict[str, int]] = {}  # of growing categories
         self.spare: dict[str, list[int]] = {}  # columns of these without a level, the last first
+        self.full: set[str] = set()  # those of them that were shown a level beyond the limit
         self.known = {CONSTANT}  # names of columns, crossed ones too
         self.n_groups = 0
         self.plans = [self._add_record("the record", "", features)]
@@ -428,7 +501,7 @@ class _Layout:
     def copy(self) -> _Layout:
         """Return a layout that can grow by itself."""
         twin = copy.copy(self)
-        for name in ("names", "is_indicator", "group", "fields", "crosses", "known"):
+        for name in ("names", "is_indicator", "group", "fields", "crosses", "known", "full"):
             setattr(twin, name, getattr(self, name).copy())
         twin.columns = {
             name: columns.copy() if name in self.tables else columns
@@ -446,7 +519,7 @@ class _Layout:
         name, full, table, columns, grows = levelled
         return (
             (name, full, self.tables[full], self.columns[full], grows)
-            if grows
+            if full in self.tables
             else (name, full, table, columns, grows)
         )
 
@@ -488,20 +561,42 @@ class _Layout:
             raise checks.unknown("a growing category", field, self.tables)
         if not level or level in table:
             raise InvalidValue(f"{field} must grow by a new level, got {shown(level)}")
-        if len(table) >= MOST_LEVELS:
-            raise InvalidValue(
-                f"{field} has {MOST_LEVELS:,} levels, the most that get columns, and "
-                f"{shown(level)} is one more; hash it: categories={{{field!r}: 256}}"
-            )
+        if (limit := self.limit(field)) is not None:
+            raise InvalidValue(f"{limit}, and {shown(level)} is one more; {_hashing(field)}")
         if not self.spare[field]:
             n = len(table) // SPARE if len(table) >= FEW_LEVELS else 0
-            n = min(n, MOST_LEVELS - len(table) - 1)
+            n = min(n, MOST_LEVELS - len(table) - 1, self._n_further(field) - 1)
             self.spare[field] = [self._add_crossed(field) for _ in range(1 + n)][::-1]
         column = table[level] = self.spare[field].pop()
         self.names[column] = self._new_name(f"{field}={level}")
         for i, j in self._crosses_of(field, column):
             if name := self.name_of(i, j):
                 self._new_name(name)
+
+    def limit(self, field: str) -> str | None:
+        """Return why a growing category can have no further level; None if it can."""
+        n = len(self.tables[field])
+        if n >= MOST_LEVELS:
+            return f"{field} has {MOST_LEVELS:,} levels, the most that get columns"
+        if not self.spare[field] and self._n_further(field) < 1:
+            return (
+                f"{field} has {n:,} levels, the most that get columns: with crossed ones there "
+                f"are {len(self.names) + len(self.crosses):,} of {MOST_COLUMNS:,}"
+            )
+        return None
+
+    def _n_further(self, field: str) -> int:
+        """Return how many levels of a category there is room for, with their crossed columns."""
+        each = 1 + len(self._crosses_of(field, -1))
+        return (MOST_COLUMNS - len(self.names) - len(self.crosses)) // each
+
+    def close(self, field: str) -> None:
+        """Have further levels of a growing category be missing."""
+        self.full.add(field)
+        for plan in self.plans:
+            plan.levelled[:] = [
+                (*one[:4], False) if one[1] == field else one for one in plan.levelled
+            ]
 
     def _add_crossed(self, field: str) -> int:
         """Append a spare column, and the crossed columns that it is in."""
@@ -545,6 +640,20 @@ class _Layout:
         self.fields.append(field)
         self.is_indicator.append(is_indicator)
         return column
+
+
+def _indicators(plans: list[_Plan]) -> tuple[Ints, tuple[tuple[int, int], ...]]:
+    """Return the columns of booleans and categories, and the range of each category among them."""
+    found = [column for plan in plans for _, _, column in plan.booleans]
+    spans = []
+    for plan in plans:
+        levelled: list[Sequence[int]] = [columns for _, _, _, columns, _ in plan.levelled]
+        hashed = [range(first, first + width) for _, _, first, width in plan.hashed]
+        for columns in (*levelled, *hashed):
+            if columns:
+                spans.append((len(found), len(found) + len(columns)))
+                found += columns
+    return _frozen(np.array(found, dtype=np.int64)), tuple(spans)
 
 
 # Usual values are checked in the loops below, and others by the functions of `records`: a call for
@@ -650,6 +759,12 @@ def _mark(rows: Floats, codes: Ints, places: list[int], columns: list[int]) -> N
     known = place >= 0
     rows[np.flatnonzero(known), place[known]] = 1.0
     rows[np.ix_(~known, np.array(columns, dtype=np.intp))] = np.nan
+
+
+def _hashing(field: str) -> str:
+    """Return the usual way out where a category has too many levels."""
+    name = field.removeprefix(ARM)
+    return f"hash it: categories={{{name!r}: 256}}"
 
 
 def _pairs(grown: Any) -> tuple[tuple[str, str], ...]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from keyhole import checks
 from keyhole.core.observers import proposal
-from keyhole.core.observers.encoder import ARM, MOST_LEVELS, Encoder
+from keyhole.core.observers.encoder import ARM, MOST_COLUMNS, MOST_LEVELS, Encoder
 from keyhole.core.observers.observer import CLIP, Fill, Observer
 from keyhole.errors import InvalidValue, shown
 
@@ -42,6 +42,7 @@ class Features:
         Pairs whose columns are multiplied. A number may be crossed with itself.
     arms : Features, optional
         The recipe of an arm's record. Its fields are called "arm.price" in names and in `cross`.
+        It may be all: a choice is then made from an empty record, {}.
     intercept : bool, default True
         Fit a constant per arm.
     standardize : bool, default True
@@ -92,6 +93,7 @@ class Features:
         self._check_fields()
         self._check_arms()
         object.__setattr__(self, "cross", self._checked_cross())
+        self._check_size()
 
     # -- the columns ------------------------------------------------------------------------------
 
@@ -157,7 +159,7 @@ class Features:
         """
         proposed = proposal.propose(frame)
         parts, arms = proposed.options(""), proposed.options(ARM)
-        if not any(parts.values()):
+        if not any(parts.values()) and not any(arms.values()):
             raise InvalidValue(f"the frame has no column to learn from: {proposed.left_out}")
         features = cls(**parts, arms=Features(**arms) if any(arms.values()) else None)
         object.__setattr__(features, "_proposal", proposed)
@@ -244,8 +246,10 @@ class Features:
     # -- checks -----------------------------------------------------------------------------------
 
     def _check_fields(self) -> None:
-        if not self.fields:
-            raise InvalidValue("a recipe needs a field: numbers=[...], booleans or categories")
+        if not self.fields and self.arms is None:
+            raise InvalidValue(
+                "a recipe needs a field: numbers=[...], booleans, categories or arms=Features(...)"
+            )
         _check_once(self.fields)
         for name in self.categories:
             for other in self.fields:
@@ -272,6 +276,26 @@ class Features:
         for name in self.fields:
             if name.startswith(ARM):
                 raise InvalidValue(f"{name!r} is the name of a field of the arms; rename the field")
+
+    def _check_size(self) -> None:
+        """Raise if there are too many columns; those of growing categories count when they come."""
+        widths = {name: self._n_columns(name) for name in self.frame_fields}
+        parts = {f"{one}:{other}": widths[one] * widths[other] for one, other in self.all_crosses}
+        total = sum(widths.values()) + sum(parts.values())
+        if total > MOST_COLUMNS:
+            largest, n = max({**widths, **parts}.items(), key=lambda pair: pair[1])
+            raise InvalidValue(
+                f"a recipe may have {MOST_COLUMNS:,} columns, crossed ones too, got {total:,}, of "
+                f"which {largest} makes {n:,}: a posterior takes 8 d^2 bytes for each arm; hash "
+                "categories into fewer columns, or leave out crosses"
+            )
+
+    def _n_columns(self, field: str) -> int:
+        """Return how many columns a field has before any level was seen; a growing one will."""
+        if self.kind(field) in ("number", "boolean", "growing"):
+            return 1
+        spec = self.category(field)
+        return spec if isinstance(spec, int) else len(spec)
 
     def _checked_cross(self) -> tuple[tuple[str, str], ...]:
         if isinstance(self.cross, str) or not _is_ordered(self.cross):

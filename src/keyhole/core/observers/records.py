@@ -89,9 +89,11 @@ def category(field: str, value: object) -> str | None:
         return str(value) or None
     if is_missing(value):
         return None
+    # str() of bytes is their representation, with a b and quotation marks.
+    way = "decode it, .decode()" if isinstance(value, bytes) else "convert it with str()"
     raise InvalidValue(
         f"{field} is a category and must be text, got {shown(value)} ({type(value).__name__}); "
-        "convert it with str()"
+        f"{way}"
     )
 
 
@@ -192,8 +194,8 @@ def record_mapping(record: object) -> Mapping[str, Any]:
     """
     if isinstance(record, Mapping):
         return record
-    if isinstance(record, tuple) and hasattr(record, "_asdict"):
-        named: Mapping[str, Any] = record._asdict()
+    if _is_named_tuple(record):
+        named: Mapping[str, Any] = record._asdict()  # type: ignore[attr-defined]
         return named
     if isinstance(record, np.void | np.ndarray) and record.dtype.names and record.shape == ():
         row = record[()] if type(record) is np.ndarray else record  # its fields would be arrays
@@ -207,6 +209,10 @@ def record_mapping(record: object) -> Mapping[str, Any]:
         "a record must be a dict from fields to values, a pandas Series, a named tuple or a "
         f"row of a structured array, got {type(record).__name__}{hint}"
     )
+
+
+def _is_named_tuple(value: object) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_asdict")
 
 
 def record_list(what: str, records: object) -> Sequence[Any]:
@@ -239,11 +245,11 @@ def record_list(what: str, records: object) -> Sequence[Any]:
 
 
 def is_frame(value: object) -> bool:
-    """Return whether a value is a frame; of a list, whether its first entry is a mapping."""
+    """Return whether a value is a frame; of a list, whether its first entry is a record."""
     if isinstance(value, np.ndarray):
         return value.dtype.names is not None and value.ndim == 1
     if isinstance(value, list):
-        return bool(value) and isinstance(value[0], Mapping)
+        return bool(value) and (isinstance(value[0], Mapping) or _is_named_tuple(value[0]))
     return any(hasattr(value, name) for name in ("iloc", "get_column", "column_names")) and (
         len(getattr(value, "shape", ())) == 2
     )
@@ -264,10 +270,15 @@ def frame_columns(frame: Any, fields: Sequence[str] = ()) -> Columns:
     InvalidValue
         If it is not a frame, or has a column twice.
     """
-    if isinstance(frame, list) and all(isinstance(record, Mapping) for record in frame):
-        return _listed_columns(frame, fields)
-    if not is_frame(frame):
+    if isinstance(frame, list) and all(
+        isinstance(record, Mapping) or _is_named_tuple(record) for record in frame
+    ):
+        return _listed_columns([record_mapping(record) for record in frame], fields)
+    if isinstance(frame, list) or not is_frame(frame):
         hint = "; collect() it first" if hasattr(frame, "collect") else ""
+        if is_frame(frame):  # a list that begins with a record
+            row = next(k for k, one in enumerate(frame) if not is_frame([one]))
+            hint = f" with {shown(frame[row])} in row {row}"
         raise InvalidValue(
             "a frame must be a pandas or polars DataFrame, a pyarrow Table, a structured array "
             f"or a list of records, got {type(frame).__name__}{hint}"

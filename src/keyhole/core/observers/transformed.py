@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from types import MappingProxyType
@@ -29,7 +30,8 @@ class Transformed:
     Parameters
     ----------
     transformer : object
-        A fitted transformer or pipeline. It must not be fitted again afterwards.
+        A fitted transformer or pipeline, of which a copy is kept: one that is fitted again later
+        changes nothing here.
     intercept : bool, default True
         Fit a constant per arm.
     standardize : bool, default False
@@ -54,9 +56,18 @@ class Transformed:
             raise InvalidValue(
                 f"transformer must be a fitted object with transform, got {shown(self.transformer)}"
             )
+        try:
+            own = copy.deepcopy(self.transformer)
+        except Exception as reason:  # a transformer may raise anything
+            raise InvalidValue(
+                "transformer must be an object that can be copied, since one that is fitted again "
+                f"would change its columns, got {shown(reason)}"
+            ) from reason
+        object.__setattr__(self, "transformer", own)
         options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "transformer"}
         for name, value in Observer(0, **options).options.items():  # checked, and plain
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_names", _output_names(self))  # or raise: it was not fitted
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Transformed) else NotImplemented
@@ -75,8 +86,8 @@ class Transformed:
         return tuple(map(str, getattr(self.transformer, "feature_names_in_", ())))
 
     def start(self) -> TransformedEncoder:
-        """Return the encoder. An error if the transformer was not fitted."""
-        return TransformedEncoder(self, _output_names(self))
+        """Return the encoder."""
+        return TransformedEncoder(self, self._names)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

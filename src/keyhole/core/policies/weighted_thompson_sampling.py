@@ -49,7 +49,7 @@ class WeightedThompsonSampling(Policy):
     >>> bandit = kh.Bandit(kh.WeightedThompsonSampling(), arms=["A", "B"], dim=1, seed=1)
     >>> decision = bandit.choose([1.0])  # with epsilon = 1 the first choice is uniform
     >>> bandit.learn(decision, reward=3.0)
-    >>> bandit.posterior.weight.sum()
+    >>> float(bandit.posterior.weight.sum())
     1.0
     """
 

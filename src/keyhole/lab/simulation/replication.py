@@ -137,6 +137,11 @@ def _played(plan: Plan, number: int, tick: Tick | None, workspace: Workspace) ->
     seen = world.dim if world.shared_context else world.n_arms * world.dim
     size = max(16, min(4096, BLOCK_FLOATS // (seen + world.n_arms)))
     state, rounds = world.start(source), None
+    encoders = {
+        name: learner.features.start()
+        for name, learner in plan.learners.items()
+        if isinstance(learner, Learner) and learner.features is not None
+    }
     for start in range(0, plan.horizon, size):
         n = min(size, plan.horizon - start)
         before, rounds = rounds, checked_rounds(world, world.rounds(state, n), n)
@@ -147,6 +152,8 @@ def _played(plan: Plan, number: int, tick: Tick | None, workspace: Workspace) ->
             )
         if np.isnan(rounds.observations).any():
             _check_missing(plan)
+        for name, encoder in encoders.items():
+            _check_columns(name, encoder, rounds, world)
         z = source["policy"].standard_normal(out=source.empty("z", (n, world.n_arms)))
         uniforms = source["coin"].random(out=source.empty("uniforms", (n, 2)))
         labels = NO_LABELS if rounds.labels is None else rounds.labels
@@ -176,6 +183,32 @@ def _check_missing(plan: Plan) -> None:
                 f"observations have missing entries, which the learner {name} does not accept: "
                 "give Learner(policy, missing='predict')"
             )
+
+
+def _check_columns(name: str, encoder: Any, rounds: Rounds, world: World) -> None:
+    """Raise InvalidValue if observations are not what a learner's features make of records.
+
+    Parameters
+    ----------
+    name : str
+        The name of the learner.
+    encoder : Encoder or TransformedEncoder
+        That of its features.
+    rounds : Rounds
+        The rounds.
+    world : World
+        Where they come from.
+    """
+    if encoder.takes_rows or encoder.dim != world.dim:  # which the learner refuses
+        return
+    try:
+        encoder.check_columns(rounds.observations)
+    except InvalidValue as reason:
+        raise InvalidValue(
+            f"{type(world).__name__} gives observations that the features of the learner {name} "
+            f"make of no record: {reason}. Simulate with a world of records of your own, whose "
+            "rounds have the columns of features.start().encode_frame(frame)"
+        ) from None
 
 
 def checked_rounds(world: World, rounds: Rounds, n: int) -> Rounds:
