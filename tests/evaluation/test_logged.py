@@ -100,7 +100,7 @@ def test_a_source_may_be_a_mapping_or_have_columns() -> None:
         np.testing.assert_array_equal(Logged.of(source).chosen, columns["chosen"])
     with pytest.raises(kh.InvalidValue, match="must be a Logged, a Log or its path, a mapping"):
         Logged.of(3)
-    with pytest.raises(kh.FileError, match="cannot read decisions.jsonl"):
+    with pytest.raises(kh.FileError, match=r"cannot read decisions\.jsonl"):
         Logged.of("decisions.jsonl")
     with pytest.raises(kh.InvalidValue, match="Did you mean reward"):
         Logged.of({**columns, "rewards": columns["reward"]})
