@@ -747,3 +747,21 @@ def test_units_that_hide_a_direction_are_refused() -> None:
         coefficients=[[0.5, 2.0], [-0.5, -2.0]],
     )
     assert kh.theory.certificate(flat, kh.Greedy(), 2_000).value > 0.0
+
+
+def test_a_subclass_with_rounds_of_its_own_is_refused() -> None:
+    class Negated(kh.LinearWorld):
+        def rounds(self, state: Any, n: int) -> Any:
+            made = super().rounds(state, n)
+            return replace(made, rewards=-made.rewards)
+
+    world = Negated(sensing=np.eye(2), coefficients=[[1.0, 0.0], [0.0, 1.0]])
+    with pytest.raises(kh.InvalidValue, match="has rounds of its own"):
+        kh.theory.certificate(world, THOMPSON, 1_000)
+
+
+def test_a_burn_in_with_other_rewards_is_refused() -> None:
+    burned = kh.audit.burn_in(OWN, kh.Greedy(), rounds=50, runs=500, seed=1)
+    other = replace(OWN, reward_distribution="rademacher")
+    with pytest.raises(kh.InvalidValue, match="another world"):
+        kh.theory.certificate(other, kh.Greedy(), 1_000, burn_in=burned)

@@ -717,3 +717,12 @@ def test_nonsense() -> None:
         kh.theory.instance("world")  # type: ignore[arg-type]
     with pytest.raises(kh.InvalidValue, match="trials"):
         kh.theory.instance(linear(), trials=10)
+
+
+def test_no_bound_on_a_probability_is_printed_above_1() -> None:
+    world = kh.LinearWorld.random(n_arms=2, context_dim=1, dim=1, seed=1)
+    promises = kh.theory.Promises(kh.theory.instance(world), horizon=10_000)
+    found = promises.named["suboptimal_probability_repaired"]
+    assert found.value == 1.0
+    with pytest.raises(kh.InvalidValue, match="linear worlds"):
+        kh.theory.unmet(None)  # type: ignore[arg-type]

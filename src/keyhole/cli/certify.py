@@ -78,6 +78,10 @@ def certify(
     world = linear_world(arms, context_dim, dim, config, seed)
     chosen = _policy(policy)
     first = None
+    if world.shared_context and hybrid is None:
+        raise InvalidValue(
+            "with a shared context there is no certificate without a burn-in: give --hybrid ROUNDS"
+        )
     if hybrid is not None:
         from keyhole.lab.audit import burn_in
 

@@ -71,7 +71,8 @@ def theory(
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Draw where theorem 2 loses into this file: .svg, .png or .pdf, or the table as "
+            help="Draw all lines for the regret, and where theorem 2 loses, into this file: "
+            ".svg, .png or .pdf, or write the table as "
             ".tex or .json.  \\[default: no picture]"
         ),
     ] = None,

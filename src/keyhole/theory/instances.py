@@ -230,6 +230,10 @@ def unmet(world: Arrays) -> tuple[str, ...]:
     ()
 
     """
+    if not hasattr(world, "sensing_covariance"):
+        raise InvalidValue(
+            f"the theory is about linear worlds such as LinearWorld, got {type(world).__name__}"
+        )
     smallest = float(np.linalg.eigvalsh(world.sensing_covariance).min())
     reasons = {
         "R2 is infinite (ass:subg): contexts and sensing noise are not both normal, so "

@@ -155,6 +155,8 @@ class Promises:
         """Return a bound at the end of the horizon, or when it begins."""
         one, horizon = STATEMENTS[name], float(self.horizon)
         value = one.at(self.constants, horizon=horizon, t=horizon, n=n, p=p)
+        if one.meaning.startswith("probability") and np.isfinite(value):
+            value = min(value, 1.0)  # above 1 a bound on a probability says nothing
         start = _first(horizon, lambda late: self._starts(name, p, late))
         if not np.isfinite(value):  # the bound says nothing, whatever the horizon
             start = np.inf

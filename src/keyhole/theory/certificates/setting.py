@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -118,6 +119,14 @@ def setting_of(world: Arrays, policy: Policy) -> Setting:
             f"{type(world).__name__}: its proof needs observations that are normal with one "
             "covariance"
         )
+    # Properties describe the rounds of the class that has them, and not those of a subclass.
+    kind: Any = type(world)
+    home: Any = next((each for each in kind.__mro__ if "eta" in vars(each)), kind)
+    if kind.rounds is not home.rounds:
+        raise InvalidValue(
+            f"a certificate is about the rounds of {home.__name__}, and {kind.__name__} "
+            "has rounds of its own"
+        )
     if not world.is_normal:
         raise InvalidValue(
             "a certificate needs normal contexts and normal sensing noise: otherwise "
@@ -185,6 +194,8 @@ def _whitened(world: Arrays, v: float, prior: float) -> Setting:
     digest = hashlib.sha256()
     for array in (world.eta, covariance, unseen, [world.r1, v, prior, world.shared_context]):
         digest.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
+    # A burn-in is measured: it depends on the whole distribution of rewards.
+    digest.update(str(getattr(world, "reward_distribution", "")).encode())
     return Setting(
         h=eta * np.sqrt(scales),
         eta=eta,
