@@ -210,6 +210,10 @@ class OwnBandit(Bandit):
         """Refuse: there are no units to learn."""
         self._refuse("observe")
 
+    def learn_context(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: it needs a `SensorLearner`."""
+        self._refuse("learn_context")
+
     def merge(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no sums to add."""
         self._refuse("merge")

@@ -38,7 +38,8 @@ def chosen_moments(spread: Spread) -> Floats:
     from scipy.interpolate import CubicSpline  # here, since importing it takes long
 
     slope, flat, bent = (part[:, None] for part in spread)
-    widths = np.sqrt(slope**2 + flat + bent)
+    # A variance; rounding may put it below 0 where all of it is known.
+    widths = np.sqrt((slope**2 + flat + bent).clip(min=0.0))
     # Where the variance grows with z^2, tails are heavier than those of a normal distribution.
     grid = graded(widths.min(), np.sqrt(slope**2 + flat + 3.0 * bent).max() * 1.5)
     moments = _moments(slope, flat, bent, grid.x)  # (3, n_arms, nodes)
