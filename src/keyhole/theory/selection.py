@@ -115,8 +115,8 @@ def selected_regression(
 
     This is the limit of `Greedy` and of `ThompsonSampling` at large times, when sampling adds
     nothing to y'b any more. The iteration follows their mean: each step adds the sums of the rounds
-    in which an arm is chosen by the present b, and forgets a share of the earlier ones, until b stays.
-    In a world of discrete observations two arms can tie at the fixed point, and choices between
+    in which an arm is chosen by the present b, and forgets a share of the earlier ones, until b
+    stays. In a world of discrete observations two arms can tie at the fixed point, and choices between
     them then alternate: prices are averaged over late steps alone. Prices come from rounds that b
     was not fitted on.
 
@@ -163,8 +163,10 @@ def selected_regression(
     sample, fresh = (_drawn(world, state, trials) for _ in range(2))
     eta = np.array(world.eta, dtype=np.float64)
     rough = sample.part(slice(0, ROUGH_ROUNDS))
-    found = _distinct(rough, _starts(eta, starts, seed))
-    limits = _distinct(sample, (limit.b for limit in found))
+    limits = _distinct(rough, _starts(eta, starts, seed))
+    # Near a tie one sample can split a fixed point in two: both samples must keep them apart.
+    for rounds in (fresh, sample):
+        limits = _distinct(rounds, [limit.b for limit in limits])
     return tuple(_described(world, sample, fresh, eta, limit) for limit in limits)
 
 
