@@ -116,9 +116,9 @@ def selected_regression(
     This is the limit of `Greedy` and of `ThompsonSampling` at large times, when sampling adds
     nothing to y'b any more. The iteration follows their mean: each step adds the sums of the rounds
     in which an arm is chosen by the present b, and forgets a share of the earlier ones, until b
-    stays. In a world of discrete observations two arms can tie at the fixed point, and choices between
-    them then alternate: prices are averaged over late steps alone. Prices come from rounds that b
-    was not fitted on.
+    stays. In a world of discrete observations two arms can tie at the fixed point, and choices
+    between them then alternate: prices are averaged over late steps alone. Prices come from rounds
+    that b was not fitted on.
 
     There may be several fixed points. All that are found from `starts` starts are returned, that
     from eta first; others may exist. A start that ends where an arm is never chosen is left out:
