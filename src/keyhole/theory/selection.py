@@ -15,9 +15,9 @@ is. The argument needs that conditional expectation to be linear and nothing els
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,17 @@ Places: TypeAlias = NDArray[np.int32]
 
 # How many rounds are drawn at a time.
 BLOCK = 2_000
-# Each step of the iteration replaces all sums; the later ones are averaged into them.
-PLAIN_STEPS, AVERAGED_STEPS = 10, 24
-# Fixed points are refined from this share of the rounds, which is enough to tell them apart.
-ROUGH = 0.2
+# The share of the sums that a step replaces. Where arms are near a tie, steps that replace all of
+# them overshoot, and wander without end.
+SHARE = 0.25
+# Steps end when the last, and the last ten together, move the scores by less than this share of
+# their sampling error, which is about 1 / sqrt(n) of their size.
+STRIDE, MAX_STRIDES, STILL = 10, 8, 0.1
+# Where they do not end, choices alternate between arms that tie. Sums are then averaged over passes
+# of these lengths, each of which gives the sums before it half its own weight.
+PASSES = (24, 48)
+# Starts are followed on these first rounds, which are enough to tell fixed points apart.
+ROUGH_ROUNDS = 20_000
 # Two fixed points are different if their scores are, by this share of the scores' size.
 DIFFERENT = 0.05
 # Parts of the sample from which bias and error of an estimate follow.
@@ -67,7 +74,8 @@ class SelectedRegression:
     linear_floor : Quantity or None
         The same for choices by eta: the price of a linear prediction without any selection.
     moved : float
-        How far the last tenth of the steps has moved a coefficient: the error of the iteration.
+        How far the last ten steps, or the last pass where arms tie, have moved a coefficient. The
+        errors of `floor` and `loss` contain what this movement changes.
     """
 
     coefficients: Floats
@@ -92,22 +100,25 @@ class _Sample(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """Where the iteration ends, and the choices of the steps that are averaged."""
+    """Where the iteration ends: the mean b, and the b by which late choices are made."""
 
-    b: Floats
-    choices: tuple[Places, ...]
+    b: Floats  # (n_arms, dim)
+    late: tuple[Floats, ...]  # one where the iteration converged, a pass where arms tie
+    before: tuple[Floats, ...]  # the same, ten steps or a pass earlier
     moved: float
 
 
 def selected_regression(
-    world: Source, *, trials: int = 100_000, starts: int = 4, seed: Seed = 0
+    world: Source, *, trials: int = 100_000, starts: int = 32, seed: Seed = 0
 ) -> tuple[SelectedRegression, ...]:
     """Find what estimates tend to where arms are learned from their own choices.
 
     This is the limit of `Greedy` and of `ThompsonSampling` at large times, when sampling adds
     nothing to y'b any more. The iteration follows their mean: each step adds the sums of the rounds
-    in which an arm is chosen by the present b. It is averaged, since in a world of discrete
-    observations two arms can tie at the fixed point, and choices between them then alternate.
+    in which an arm is chosen by the present b, and forgets a share of the earlier ones, until b
+    stays. In a world of discrete observations two arms can tie at the fixed point, and choices
+    between them then alternate: prices are averaged over late steps alone. Prices come from rounds
+    that b was not fitted on.
 
     There may be several fixed points. All that are found from `starts` starts are returned, that
     from eta first; others may exist. A start that ends where an arm is never chosen is left out:
@@ -118,9 +129,11 @@ def selected_regression(
     world : World
         The world. Contexts may be shared or not.
     trials : int, default 100,000
-        The number of rounds that expectations are taken over, at least 16,000.
-    starts : int, default 4
-        The number of starts: eta, and random coefficients of the same size.
+        The number of rounds that b is fitted on, at least 16,000. As many others are drawn to
+        evaluate it.
+    starts : int, default 32
+        The number of starts: eta, and random coefficients of the same size. A fixed point that a
+        tenth of the random starts lead to is missed by 32 with probability 0.9^31 = 0.04.
     seed : int, numpy.random.SeedSequence or None, default 0
         The seed of these rounds and starts.
 
@@ -145,17 +158,16 @@ def selected_regression(
     """
     trials = checks.integer("trials", trials, min_value=BATCHES * BLOCK)
     starts = checks.integer("starts", starts, min_value=1)
-    sample = _drawn(world, trials, seed)
+    # Fixed points are fitted on one half of the stream and evaluated on the other.
+    state = world.start(Streams(seed))
+    sample, fresh = (_drawn(world, state, trials) for _ in range(2))
     eta = np.array(world.eta, dtype=np.float64)
-    rough = sample.part(slice(0, int(ROUGH * trials)))
-    limits: list[_Limit] = []
-    for start in _starts(eta, starts, seed):
-        first = start if start is eta else _limit(rough, start).b
-        limit = _limit(sample, first)
-        is_defined = start is eta or _is_defined(limit)
-        if is_defined and all(_distance(sample, limit.b, one.b) > DIFFERENT for one in limits):
-            limits.append(limit)
-    return tuple(_described(world, sample, eta, limit) for limit in limits)
+    rough = sample.part(slice(0, ROUGH_ROUNDS))
+    limits = _distinct(rough, _starts(eta, starts, seed))
+    # Near a tie one sample can split a fixed point in two: both samples must keep them apart.
+    for rounds in (fresh, sample):
+        limits = _distinct(rounds, [limit.b for limit in limits])
+    return tuple(_described(world, sample, fresh, eta, limit) for limit in limits)
 
 
 def _starts(eta: Floats, n: int, seed: Seed) -> Iterator[Floats]:
@@ -165,8 +177,19 @@ def _starts(eta: Floats, n: int, seed: Seed) -> Iterator[Floats]:
         yield random.standard_normal(eta.shape) * np.sqrt(np.mean(eta**2))
 
 
-def _drawn(world: Source, trials: int, seed: Seed) -> _Sample:
-    state, parts = world.start(Streams(seed)), []
+def _distinct(sample: _Sample, starts: Iterable[Floats]) -> list[_Limit]:
+    """Return the different limits from these starts, the first of them in any case."""
+    limits: list[_Limit] = []
+    for start in starts:
+        limit = _limit(sample, start)
+        is_defined = not limits or _is_defined(sample, limit)
+        if is_defined and all(_distance(sample, limit.b, one.b) > DIFFERENT for one in limits):
+            limits.append(limit)
+    return limits
+
+
+def _drawn(world: Source, state: Any, trials: int) -> _Sample:
+    parts = []
     n_arms, dim = world.eta.shape
     for _ in range(trials // BLOCK):
         one = world.rounds(state, BLOCK)
@@ -181,33 +204,57 @@ def _drawn(world: Source, trials: int, seed: Seed) -> _Sample:
     return _Sample(y, rewards, values)
 
 
-def _limit(sample: _Sample, start: Floats, plain: int = PLAIN_STEPS) -> _Limit:
-    """Return where the iteration from `start` ends."""
-    b, choices, path = start.copy(), [], []
-    n_arms, dim = b.shape
-    gram, moment = np.zeros((n_arms, dim, dim)), np.zeros((n_arms, dim))
-    for step in range(plain + AVERAGED_STEPS):
-        chosen = _choices(sample, b)
-        share = 1.0 if step < plain else 1.0 / (step - plain + 2)
-        for i in range(n_arms):
-            rows = np.flatnonzero(chosen == i)
+class _Sums:
+    """E[y y' 1(a = i)] and E[y r 1(a = i)], and the estimate b that solves them."""
+
+    def __init__(self, b: Floats) -> None:
+        n_arms, dim = b.shape
+        self.b = b.copy()
+        self.gram, self.moment = np.zeros((n_arms, dim, dim)), np.zeros((n_arms, dim))
+
+    def step(self, sample: _Sample, share: float) -> None:
+        """Choose by b, and give the sums of these choices a share."""
+        chosen = _choices(sample, self.b)
+        for i, rows in enumerate(np.flatnonzero(chosen == i) for i in range(len(self.b))):
             y = sample.y[i][rows]
-            gram[i] += share * (y.T @ y / len(chosen) - gram[i])
-            moment[i] += share * (y.T @ sample.rewards[rows, i] / len(chosen) - moment[i])
-            if np.linalg.matrix_rank(gram[i], hermitian=True) == dim:
-                b[i] = np.linalg.solve(gram[i], moment[i])
+            gram, moment = y.T @ y, y.T @ sample.rewards[rows, i]
+            self.gram[i] += share * (gram / len(chosen) - self.gram[i])
+            self.moment[i] += share * (moment / len(chosen) - self.moment[i])
+            if np.linalg.matrix_rank(self.gram[i], hermitian=True) == len(gram):
+                self.b[i] = np.linalg.solve(self.gram[i], self.moment[i])
             # An arm that is never chosen keeps its estimate, as it would in a run.
-        if step >= plain:
-            choices.append(chosen)
-        path.append(b.copy())
-    tenth = max(len(path) // 10, 1)
-    return _Limit(b, tuple(choices), float(np.abs(b - path[-1 - tenth]).max()))
+
+    def path(self, sample: _Sample, shares: list[float]) -> tuple[Floats, ...]:
+        """Take steps, and return the b that each began with."""
+        path = []
+        for share in shares:
+            path.append(self.b.copy())
+            self.step(sample, share)
+        return tuple(path)
 
 
-def _is_defined(limit: _Limit) -> bool:
+def _limit(sample: _Sample, start: Floats) -> _Limit:
+    """Return where the iteration from `start` ends."""
+    sums, still = _Sums(start), STILL / np.sqrt(len(sample.values))
+    sums.step(sample, 1.0)
+    for _ in range(MAX_STRIDES):
+        path = sums.path(sample, [SHARE] * STRIDE)
+        # The last step is looked at too, since a cycle may have ten steps.
+        if all(_distance(sample, sums.b, b) < still for b in (path[0], path[-1])):
+            return _Limit(sums.b, (sums.b,), path[:1], _moved(sums.b, path[0]))
+    for length in PASSES:
+        before = path
+        path = sums.path(sample, [1.0 / (length // 2 + k + 1) for k in range(length)])
+    return _Limit(sums.b, path, before, _moved(sums.b, path[0]))
+
+
+def _moved(b: Floats, before: Floats) -> float:
+    return float(np.abs(b - before).max())
+
+
+def _is_defined(sample: _Sample, limit: _Limit) -> bool:
     """Return whether every arm is chosen often enough to have a regression."""
-    chosen = np.bincount(limit.choices[-1], minlength=len(limit.b))
-    return bool((chosen >= limit.b.shape[1]).all())
+    return bool((_pulls(sample, limit.late) * len(sample.values) >= limit.b.shape[1]).all())
 
 
 def _distance(sample: _Sample, b: Floats, other: Floats) -> float:
@@ -225,28 +272,40 @@ def _choices(sample: _Sample, b: Floats) -> Places:
     return chosen
 
 
-def _of_chosen(values: Floats, choices: tuple[Places, ...]) -> Floats:
-    """Return the value of the chosen arm in each round, averaged over the steps."""
-    rounds = np.arange(len(values))
-    found: Floats = np.mean([values[rounds, chosen] for chosen in choices], axis=0)
-    return found
+def _pulls(sample: _Sample, late: tuple[Floats, ...]) -> Floats:
+    """Return the share of rounds in which each arm is chosen."""
+    counts = [np.bincount(_choices(sample, b), minlength=len(b)) for b in late]
+    shares: Floats = np.mean(counts, axis=0) / len(sample.values)
+    return shares
 
 
-def _described(world: Source, sample: _Sample, eta: Floats, limit: _Limit) -> SelectedRegression:
+def _of_chosen(values: Floats, sample: _Sample, late: tuple[Floats, ...]) -> Floats:
+    """Return the value of the chosen arm in each round, averaged over the late choices."""
+    rounds, total = np.arange(len(values)), np.zeros(len(values))
+    for b in late:
+        total += values[rounds, _choices(sample, b)]
+    return total / len(late)
+
+
+def _described(
+    world: Source, sample: _Sample, fresh: _Sample, eta: Floats, limit: _Limit
+) -> SelectedRegression:
+    """Evaluate a limit that was fitted on `sample` by the choices that it makes in `fresh`."""
     size = len(sample.values) // BATCHES
-    batches = [sample.part(slice(k * size, (k + 1) * size)) for k in range(BATCHES)]
+    slices = [slice(k * size, (k + 1) * size) for k in range(BATCHES)]
     parts = np.array(
-        [_prices(each, _limit(each, limit.b, plain=0).choices) for each in batches]
+        [_prices(fresh.part(each), _limit(sample.part(each), limit.b).late) for each in slices]
     )  # (BATCHES, 2)
+    prices = _prices(fresh, limit.late)
     # The error of b adds to the floor, on average c / n from n rounds: both sizes tell c.
-    whole = (BATCHES * _prices(sample, limit.choices) - parts.mean(axis=0)) / (BATCHES - 1)
-    error = parts.std(axis=0, ddof=1) / np.sqrt(BATCHES)
-    best, linear = _against_observer(world, sample, limit.choices)
+    whole = (BATCHES * prices - parts.mean(axis=0)) / (BATCHES - 1)
+    left = np.abs(prices - _prices(fresh, limit.before))
+    error = parts.std(axis=0, ddof=1) / np.sqrt(BATCHES) + left
+    best, linear = _against_observer(world, fresh, limit.late)
     return SelectedRegression(
         coefficients=limit.b,
         bias=np.linalg.norm(limit.b - eta, axis=1),
-        pulls=np.bincount(np.concatenate(limit.choices), minlength=len(eta))
-        / (len(limit.choices) * len(sample.values)),
+        pulls=_pulls(fresh, limit.late),
         floor=Quantity(
             float(whole[0]), float(error[0]), "Regret(T)", "regret per round in the limit"
         ),
@@ -259,28 +318,30 @@ def _described(world: Source, sample: _Sample, eta: Floats, limit: _Limit) -> Se
     )
 
 
-def _prices(sample: _Sample, choices: tuple[Places, ...]) -> Floats:
-    """Return the mean regret, and the mean reward below that of choices by eta."""
-    best = sample.values.argmax(axis=1)
-    regret = sample.values.max(axis=1) - _of_chosen(sample.values, choices)
-    loss = _of_chosen(sample.rewards, (best,)) - _of_chosen(sample.rewards, choices)
+def _prices(sample: _Sample, late: tuple[Floats, ...]) -> Floats:
+    """Return the regret, and the reward below that of choices by eta, per round."""
+    best = sample.values.argmax(axis=1)[:, None]
+    regret = sample.values.max(axis=1) - _of_chosen(sample.values, sample, late)
+    by_eta = np.take_along_axis(sample.rewards, best, axis=1)[:, 0]
+    loss = by_eta - _of_chosen(sample.rewards, sample, late)
     return np.array([regret.mean(), loss.mean()])
 
 
 def _against_observer(
-    world: Source, sample: _Sample, choices: tuple[Places, ...]
+    world: Source, sample: _Sample, late: tuple[Floats, ...]
 ) -> tuple[Quantity | None, Quantity | None]:
     """Return the regret per round against E[x | y]'mu: of these choices, and of those by eta."""
     expect = getattr(world, "expected_values", None)
-    n = min(OBSERVED_ROUNDS, len(sample.values))
-    values = None if expect is None else expect(sample.y[:, :n].transpose(1, 0, 2))
+    few = sample.part(slice(0, OBSERVED_ROUNDS))
+    values = None if expect is None else expect(few.y.transpose(1, 0, 2))
     if values is None:
         return None, None
-    made = tuple(chosen[:n] for chosen in choices), (sample.values[:n].argmax(axis=1),)
+    by_eta = np.take_along_axis(values, few.values.argmax(axis=1)[:, None], axis=1)[:, 0]
+    made = _of_chosen(values, few, late), by_eta
     words = ("regret per round against E[x | y]'mu", "the same of choices by eta")
     found = []
     for each, meaning in zip(made, words, strict=True):
-        missed = values.max(axis=1) - _of_chosen(values, each)
-        error = missed.std() / np.sqrt(n)
+        missed = values.max(axis=1) - each
+        error = missed.std() / np.sqrt(len(missed))
         found.append(Quantity(float(missed.mean()), float(error), "Regret(T)", meaning))
     return found[0], found[1]
