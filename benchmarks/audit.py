@@ -6,8 +6,8 @@ Four parts, on one core in some minutes:
 - 72 random worlds inside the assumptions, fixed beforehand: no test may contradict a claim, but for
   the family's error, which is at most 1% of the audits;
 - the first 24 of them with every control: how often each claim's test has power;
-- the first 8 of them in units of 0.01, 1 and 100: only claims that are known to be false there may be
-  contradicted.
+- the first 8 of them in units of 0.01, 1 and 100: only claims that are known to be false there
+  may be contradicted.
 
 The numbers are in docs/how-to/audit.md.
 """
