@@ -1,11 +1,13 @@
 """How often the audit is wrong, and how often it notices: `python -m benchmarks.audit`.
 
-Three parts, on one core in some minutes:
+Four parts, on one core in some minutes:
 
 - each assumption broken in turn, in a world of its own: the claims that say so;
 - 72 random worlds inside the assumptions, fixed beforehand: no test may contradict a claim, but for
   the family's error, which is at most 1% of the audits;
-- the first 24 of them with every control: how often each claim's test has power.
+- the first 24 of them with every control: how often each claim's test has power;
+- the first 8 of them in units of 0.01, 1 and 100: only claims that are known to be false there
+  may be contradicted.
 
 The numbers are in docs/how-to/audit.md.
 """
@@ -17,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -87,6 +90,30 @@ def valid_worlds(seed: int, *, controls: int) -> None:
         print(f"{name:36} tested {len(found):3}  slack {median:10.3g}  power {power}")
 
 
+def units(seed: int) -> None:
+    """Audit the first 8 worlds in three units, and print what is contradicted.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of the worlds.
+    """
+    for unit in (0.01, 1.0, 100.0):
+        outcomes: Counter[str] = Counter()
+        for scope in islice(scopes(seed), 8):
+            world = replace(
+                scope.world,
+                context_covariance=unit**2 * scope.world.context_covariance,
+                sensing_covariance=unit**2 * scope.world.sensing_covariance,
+                reward_scale=unit * scope.world.reward_scale,
+            )
+            for one in audit(replace(scope, world=world), with_controls=False):
+                outcomes["known to be false" if one.false else one.outcome] += 1
+                if not one.as_expected:
+                    print(f"      {_line(one)}")
+        print(f"units of {unit:g}: {dict(outcomes)}", flush=True)
+
+
 def broken_assumptions() -> None:
     """Break each assumption in turn, and print the claims that are contradicted."""
     inside = kh.LinearWorld.random(n_arms=3, context_dim=4, dim=4, seed=1)
@@ -131,4 +158,5 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=2026, help="Seed of the 72 worlds.")
     given = parser.parse_args()
     broken_assumptions()
+    units(given.seed)
     valid_worlds(given.seed, controls=given.controls)

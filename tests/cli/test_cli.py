@@ -656,6 +656,26 @@ def test_an_audit_that_fails_says_so_with_its_exit_code(monkeypatch: pytest.Monk
     assert "contradicted truncation (lem:tr): two is one. Seen: it is not" in result.stdout
 
 
+def test_an_audit_in_small_units_says_which_claim_is_false(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        """
+        [world]
+        kind = "linear"
+        n_arms = 3
+        context_dim = 2
+        dim = 2
+        fixed = true
+        context_scale = 0.01
+        sensing_scale = 0.01
+        reward_scale = 0.01
+        """
+    )
+    words = ("audit", "--config", "study.toml", "--horizon", "600", "--replications", "16")
+    result = keyhole(*words, "--no-controls", "--out", "out")
+    assert result.exit_code == 0
+    assert "false here odds (eq:phiinv2): the claim is false in this world" in result.stdout
+
+
 # -- how soon it says something -------------------------------------------------------------------
 
 

@@ -62,7 +62,8 @@ def audit(
 
     Claims whose assumptions the world does not meet are refused, but for --outside.
 
-    The exit code is 1 if a test contradicts a claim in a world that meets its assumptions.
+    The exit code is 1 if a test contradicts a claim in a world that meets its assumptions, unless
+    the claim is known to be false there.
     """
     from keyhole.lab.audit import Scope
     from keyhole.lab.audit import audit as run
@@ -129,6 +130,8 @@ def _show(scope: Scope, findings: list[Finding]) -> None:
             table.add_row(*_row(found))
     out().print(table)
     for one in findings:
+        if one.false:
+            out().print(f"[yellow]false here[/] {one.name} ({one.label}): {escape(one.false)}")
         if not one.as_expected:
             said = f"{escape(one.claim)}. Seen: {escape(one.evidence)}"
             out().print(f"[bold red]contradicted[/] {one.name} ({one.label}): {said}")

@@ -101,6 +101,7 @@ def _found(claim: Claim, scope: Scope, level: float) -> Finding:
             status=status.word if status else "", gaps=status.gaps if status else (),
         )  # fmt: skip
     made = claim.measure(scope)
+    false = claim.false(scope) if made.p <= level and scope.is_inside else ""
     return Finding(
         name=name,
         label=claim.label,
@@ -110,10 +111,11 @@ def _found(claim: Claim, scope: Scope, level: float) -> Finding:
         level=level,
         supported=made.supported,
         slack=made.slack,
-        evidence=made.evidence,
+        evidence=f"{made.evidence}; {false}" if false else made.evidence,
         begins=claim.begins(scope),
         early=made.early,
         outside=not scope.is_inside,
         status=status.word if status else "proved",
+        false=false,
         gaps=status.gaps if status else (),
     )

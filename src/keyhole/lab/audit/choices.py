@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NODES = (np.arange(32) + 0.5) / 32
 # Odds beyond this are as good as infinite, and their sums stay finite.
 LARGEST_ODDS = 1e100
+# First rounds that are drawn to compute odds before any pull, and the fewest for an arm.
+FIRST_ROUNDS, FEWEST_ROUNDS = 10_000, 500
 
 
 class Choices(NamedTuple):
@@ -94,7 +96,8 @@ def states(one: Replay, scope: Scope) -> States:
             y, place = one.y[rounds[rows], i], path.before(rounds[rows])
             means[rows, i] = np.einsum("tj,tj->t", y, path.means[place])
             widths = np.einsum("ti,tij,tj->t", y, path.covariances[place], y)
-            scales[rows, i] = scope.v * np.sqrt(widths)
+            # Samples without dispersion are means, up to rounding.
+            scales[rows, i] = np.maximum(scope.v * np.sqrt(widths), max(scope.rounding, 1e-300))
             n[rows, i] = path.n[place]
     best = values[rounds].argmax(axis=1)
     return States(rounds, best, values[rounds], means, scales, n[np.arange(len(rounds)), best])
@@ -108,7 +111,7 @@ def _sums(at: States, arms: Ints, scope: Scope, p: Floats) -> tuple[Floats, ...]
     near = at.means <= at.values + 0.25 * at.leads
     terms = np.stack([below * near, above * near, (below + above) * ~near], axis=1)  # (C, 3, N)
     short = 1.0 - (below + above).sum(axis=1) - (arms[at.rounds] == at.best)
-    bound = bounds.missed_odds(scope.constants, horizon=horizon, n=at.n)
+    bound = _allowed(scope, at.n)
     odds = _odds(at) / bound[:, None]
     by_arm = np.eye(n_arms)[at.best]  # (C, N), 1 for the best arm
     pairs = n_arms * (n_arms - 1)
@@ -125,6 +128,48 @@ def _sums(at: States, arms: Ints, scope: Scope, p: Floats) -> tuple[Floats, ...]
         np.einsum("ci,ckj->kij", by_arm, terms),
         growing,
     )
+
+
+def _allowed(scope: Scope, n: Floats) -> Floats:
+    """Return the bound on odds after n pulls, which is infinite without noise."""
+    if scope.is_noiseless:
+        return np.full(n.shape, np.inf)
+    return bounds.missed_odds(scope.constants, horizon=scope.horizon, n=n)
+
+
+def first_odds(scope: Scope) -> float:
+    """Return a lower bound on E[(1 - p_ijt) / p_ijt] over its bound in the first round.
+
+    Before any pull all means are 0, so that the odds are a function of y alone, drawn here apart
+    from all replications. The largest 1% of them are cut off: an expectation is not below that,
+    however heavy the tail of the odds is.
+
+    Parameters
+    ----------
+    scope : Scope
+        The scope with kappa, eta and v.
+
+    Returns
+    -------
+    float
+        The largest ratio over pairs of arms. Above 1 eq:phiinv2 is false at t = 1.
+    """
+    none = np.zeros(FIRST_ROUNDS, dtype=np.intp)
+    one = replay(scope.stated, none, seed=scope.seed, replication=scope.replications)
+    values = np.einsum("tnd,nd->tn", one.y, scope.stated.eta)
+    ordered = np.sort(values, axis=1)
+    size = np.sqrt((one.y**2).sum(axis=(1, 2)))
+    rounds = np.flatnonzero(ordered[:, -1] - ordered[:, -2] > scope.constants.kappa * size)
+    best, seen = values[rounds].argmax(axis=1), values[rounds]
+    scales = scope.constants.v * np.linalg.norm(one.y[rounds], axis=2)
+    at = States(rounds, best, seen, np.zeros_like(seen), scales, np.zeros(len(rounds)))
+    odds, largest = _odds(at) / _allowed(scope, at.n)[:, None], 0.0
+    for i in range(seen.shape[1]):
+        own = odds[best == i]
+        if len(own) >= FEWEST_ROUNDS:
+            cut = np.minimum(own, np.quantile(own, 0.99, axis=0))
+            largest = max(largest, float(cut.mean(axis=0).max()))
+    return largest
 
 
 def _odds(at: States) -> Floats:

@@ -80,6 +80,9 @@ class Finding:
         The control of this claim.
     status : str, default ""
         Whether the paper's bound is proved, repaired or open (`keyhole.theory.status_of`).
+    false : str, default ""
+        The reason why the paper's statement is false in this world, where a test contradicts it and
+        the reason is known.
     gaps : tuple of str, default ()
         What is open in its proof, as keys of `keyhole.theory.GAPS`.
     """
@@ -99,6 +102,7 @@ class Finding:
     outside: bool = False
     control: Power | None = None
     status: str = ""
+    false: str = ""
     gaps: tuple[str, ...] = ()
 
     @property
@@ -137,8 +141,11 @@ class Finding:
 
     @property
     def as_expected(self) -> bool:
-        """False if a test contradicts the claim or its rate in a world of its assumptions."""
-        return self.outside or self.outcome != CONTRADICTED
+        """False if a test contradicts the claim or its rate in a world of its assumptions.
+
+        True where the claim is known to be false.
+        """
+        return self.outside or bool(self.false) or self.outcome != CONTRADICTED
 
     @property
     def reasons(self) -> tuple[str, ...]:

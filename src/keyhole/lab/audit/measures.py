@@ -18,6 +18,8 @@ SUPPORT = 0.01
 # An exponent within this distance of the claimed one counts as equal: at finite times exponents
 # are not yet those of the limit.
 CLOSE = 0.1
+# A limit that is met exactly is kept, whatever rounding makes of it.
+ROUNDING = 1e-9
 
 
 class Measured(NamedTuple):
@@ -72,7 +74,7 @@ def probability(ratios: Floats, delta: float, said: str = "") -> Measured:
     said : str, default ""
         More evidence.
     """
-    kept = share(ratios <= 1.0)
+    kept = share(ratios <= 1.0 + ROUNDING)
     return Measured(
         kept.p_against(1.0 - delta),
         kept.p_for(1.0 - delta) <= SUPPORT,

@@ -48,8 +48,11 @@ def predictability(scope: Scope) -> Floats:
         for i in range(n_arms):
             f = _terms(one.y[:, i] @ frames[i]) @ fits[i]
             noise = one.rounds.rewards[:, i] - one.y[:, i] @ scope.stated.eta[i]
-            limit = scope.constants.r * np.sqrt(2.0 * (f @ f) * np.log(n_arms / scope.delta))
-            ratios[k, i] = noise @ f / max(limit, 1e-300)
+            size = np.sqrt(f @ f)
+            limit = size * scope.constants.r * np.sqrt(2.0 * np.log(n_arms / scope.delta))
+            # Without noise both are sums of errors of rounding.
+            rounding = size * scope.rounding * np.sqrt(len(f))
+            ratios[k, i] = noise @ f / max(limit, rounding, 1e-300)
     largest: Floats = ratios.max(axis=1).clip(min=0.0)
     return largest
 

@@ -21,6 +21,12 @@ from keyhole.theory import Constants, Promises, instance
 
 # Rates show only after this number of pulls for each dimension.
 EARLY = 10
+# And only where observations are known to have this multiple of the prior's precision. With k
+# times the prior the noise of an estimate is sqrt(k) / (1 + k): the exponent of that in k, from 10
+# to 100, is -0.46, and from 1 to 10 it is -0.24.
+OUTWEIGHED = 10
+# A variance below this share of the largest, and noise below this share of rewards, is rounding.
+TINY = 1e-12
 # The number of checkpoints, evenly spaced on a logarithmic scale.
 CHECKPOINTS = 80
 
@@ -188,11 +194,32 @@ class Scope:
         return float((np.sqrt(self.world.dim) + root) / (1.0 - np.sqrt(0.5))) ** 2
 
     @cached_property
+    def rounding(self) -> float:
+        """The size of errors of rounding in rewards: 1e-12 of the standard deviation of y'eta."""
+        return TINY * float(self.stated.value_scales.max())
+
+    @property
+    def is_noiseless(self) -> bool:
+        """Whether R is 0 up to rounding: limits that are multiples of R say nothing then."""
+        return self.constants.r <= self.rounding
+
+    @property
+    def outweighing(self) -> float:
+        """The pulls after which observations have ten times the precision of the prior.
+
+        n pulls have a precision of n times the smallest eigenvalue of the covariance of y, of those
+        directions in which y varies.
+        """
+        values = np.linalg.eigvalsh(self.world.observation_covariance)
+        smallest = values[values > TINY * values.max()].min(initial=np.inf)
+        return float(OUTWEIGHED * self.learner.prior_precision / smallest)
+
+    @cached_property
     def early(self) -> str:
         """The reason why rates of estimates cannot show yet; "" if they can.
 
         Rates are fitted from T / 10 on. By then each parameter of an arm that can be best needs ten
-        pulls for each dimension, on average.
+        pulls for each dimension, on average, and enough to outweigh the prior.
         """
         return self._early(EARLY)
 
@@ -227,6 +254,9 @@ class Scope:
             arms = np.flatnonzero(p > 0.0)
             fewest = min(float((self.arms[:, :start] == i).sum(axis=1).mean()) for i in arms)
         needed = per_dimension * self.world.dim
-        if fewest >= needed:
+        if fewest >= max(needed, self.outweighing):
             return ""
-        return f"too few pulls: {fewest:,.0f} by round {start:,}, where a rate needs {needed:,.0f}"
+        said = f"too few pulls: {fewest:,.0f} by round {start:,}, where "
+        if needed >= self.outweighing:
+            return f"{said}a rate needs {needed:,.0f}"
+        return f"{said}data outweigh the prior {OUTWEIGHED} times from {self.outweighing:,.0f} on"

@@ -33,7 +33,8 @@ class Trace(NamedTuple):
     eigenvalues : ndarray of shape (replications, parameters)
         The largest eigenvalue of B^-1 at the end over 2 / (lambda_m n) (lem:eig).
     estimated, sampled : ndarray of shape (replications, parameters)
-        The maxima of |mean - eta| and of |sample - eta| over their bounds (lem:eta0, lem:eta1).
+        The maxima of |mean - eta| and of |sample - eta| over their bounds (lem:eta0, lem:eta1),
+        from `Scope.enough` pulls on.
     errors : ndarray of shape (replications, times, parameters)
         |mean - eta| at the checkpoints.
     pulls : ndarray of shape (replications, parameters)
@@ -103,6 +104,8 @@ def limits_of(c: Constants, *, horizon: int, parameters: int) -> Limits:
 def trace(scope: Scope) -> Trace:
     """Measure every replication of a scope."""
     limits = limits_of(scope.constants, horizon=scope.horizon, parameters=scope.parameters)
+    # Without noise the limit is 0, and errors are those of rounding.
+    limits = limits._replace(tail=max(limits.tail, scope.rounding, 1e-300))
     seen = []
     for k, arms in enumerate(scope.arms):
         one = replay(scope.world, arms, seed=scope.seed, replication=k)
@@ -138,11 +141,12 @@ def _of_parameters(one: Replay, scope: Scope, limits: Limits) -> tuple[Floats, .
             # The checkpoint t is after round t, whose place is t - 1 from 0.
             errors[np.searchsorted(scope.times, at), i] = error[path.before(at)]
             if len(path.rounds):
-                ratios = _ratios(path, miss, error, normals[path.rounds], limits)
+                ratios = _ratios(path, miss, error, normals[path.rounds], limits, scope.enough)
                 reach[i], estimated[i], sampled[i] = np.maximum(
                     (reach[i], estimated[i], sampled[i]), ratios
                 )
-                steps = log_m[i] + np.cumsum(_log_d(one, path, eta[i], c.r))
+                r = max(c.r, scope.rounding, 1e-300)  # where R is 0, nothing is claimed
+                steps = log_m[i] + np.cumsum(_log_d(one, path, eta[i], r))
                 highest[i], log_m[i] = max(highest[i], steps.max()), steps[-1]
             n[i] = path.n[-1]
             if rounds[-1] + 1 == scope.horizon and n[i] >= scope.enough:
@@ -151,17 +155,22 @@ def _of_parameters(one: Replay, scope: Scope, limits: Limits) -> tuple[Floats, .
     return reach, highest / limits.log_m, eigenvalues, estimated, sampled, errors, n
 
 
-def _ratios(path: Path, miss: Floats, error: Floats, normals: Floats, limits: Limits) -> Floats:
+def _ratios(
+    path: Path, miss: Floats, error: Floats, normals: Floats, limits: Limits, enough: float
+) -> Floats:
     """Return the largest ratios of reach, estimates and samples to their limits in a path."""
     n = path.n[1:].astype(int)
     squared = np.einsum("ni,nij,nj->n", miss[1:], path.precisions[1:], miss[1:])
     roots = np.linalg.cholesky(path.covariances[1:])
     drawn = np.linalg.norm(miss[1:] + np.einsum("nij,nj->ni", roots, normals), axis=1)
+    # Before lem:eig can hold, the prior's precision of 1 is all that some directions have: in large
+    # units, where lambda_m is large, a sample is then farther off than lem:eta1 allows.
+    late = n >= enough
     return np.array(
         [
             (np.sqrt(np.maximum(squared, 0.0)) / limits.radii[n]).max(),
-            (error[1:] / limits.estimates[n]).max(),
-            (drawn / limits.samples[n]).max(),
+            (error[1:] / limits.estimates[n]).max(where=late, initial=0.0),
+            (drawn / limits.samples[n]).max(where=late, initial=0.0),
         ]
     )
 

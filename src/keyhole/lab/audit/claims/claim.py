@@ -38,6 +38,9 @@ class Claim:
         The assumptions that it needs, by their labels.
     begins : callable, optional
         Returns when the paper's statement begins, if that is beyond the run.
+    false : callable, optional
+        Returns why the paper's statement is false in the world of a scope, if it is known to be.
+        Called only where a test contradicts it.
     kind : {"claim", "within the run", "rate"}, default "claim"
         What is tested; see `Finding`.
     """
@@ -50,6 +53,7 @@ class Claim:
     control: Control
     needs: tuple[str, ...]
     begins: Callable[[Scope], str] = lambda _: ""
+    false: Callable[[Scope], str] = lambda _: ""
     kind: Kind = "claim"
 
 

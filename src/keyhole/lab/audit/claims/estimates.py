@@ -16,6 +16,7 @@ from keyhole.lab.audit.claims.claim import (
     from_rounds,
 )
 from keyhole.lab.audit.measures import Measured, early, probability, rate
+from keyhole.lab.audit.paths import Floats
 from keyhole.lab.audit.scope import Scope
 from keyhole.theory import STATEMENTS
 
@@ -33,6 +34,20 @@ def _grown(scope: Scope) -> Measured:
         return early(f"too few pulls: {most:.0f} at most, where {scope.enough:.0f} are needed")
     where = f", for parameters with {scope.enough:.0f} pulls or more"
     return probability(scope.traced.eigenvalues.max(axis=1), scope.delta, where)
+
+
+def _within(ratios: Floats, scope: Scope) -> Measured:
+    """Test ratios of estimates or samples, from the pulls on from which lem:eig is tested."""
+    most = scope.traced.pulls.max()
+    if most < scope.enough:
+        return early(f"too few pulls: {most:.0f} at most, where {scope.enough:.0f} are needed")
+    return probability(ratios.max(axis=1), scope.delta, f", from {scope.enough:.0f} pulls on")
+
+
+def _below_limit(scope: Scope) -> Measured:
+    if scope.is_noiseless:
+        return early("R is 0, and D divides by it")
+    return probability(scope.traced.martingale.max(axis=1), scope.delta)
 
 
 def _by_rounds(scope: Scope) -> Measured:
@@ -60,7 +75,7 @@ SUPERMARTINGALE = Claim(
         "M, the product of D, stays below 1 / delta in all rounds at once, with "
         f"probability {1 - s.delta:g}: the lemma at the round that it first does not"
     ),
-    measure=lambda s: probability(s.traced.martingale.max(axis=1), s.delta),
+    measure=_below_limit,
     control=controls.TRIPLE_NOISE,
     needs=NOISE,
 )
@@ -95,10 +110,10 @@ ESTIMATION = Claim(
     label="lem:eta0",
     bound="estimation_error",
     says=lambda s: (
-        "|mean - eta| stays within h / sqrt(n) from the first pull on, with probability "
+        f"|mean - eta| stays within h / sqrt(n) from {s.enough:.0f} pulls on, with probability "
         f"{1 - s.delta:g}"
     ),
-    measure=lambda s: probability(s.traced.estimated.max(axis=1), s.delta),
+    measure=lambda s: _within(s.traced.estimated, s),
     control=controls.LOUDEST,
     needs=EIGENVALUES,
     begins=from_pulls,
@@ -109,10 +124,10 @@ SAMPLING = Claim(
     label="lem:eta1",
     bound="sampling_error",
     says=lambda s: (
-        "a sample of eta after every pull stays within the bound's formula, which falls "
-        f"like n^-1/2, with probability {1 - s.delta:g}"
+        f"a sample of eta after every pull, from {s.enough:.0f} pulls on, stays within the bound's "
+        f"formula, which falls like n^-1/2, with probability {1 - s.delta:g}"
     ),
-    measure=lambda s: probability(s.traced.sampled.max(axis=1), s.delta),
+    measure=lambda s: _within(s.traced.sampled, s),
     control=controls.BOLD,
     needs=EIGENVALUES,
     begins=from_pulls,

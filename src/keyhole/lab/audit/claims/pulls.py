@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from keyhole.lab.audit import controls
+from keyhole.lab.audit.choices import first_odds
 from keyhole.lab.audit.claims.claim import EIGENVALUES, ELLIPSOID, Claim, from_rounds
 from keyhole.lab.audit.controls import Control
-from keyhole.lab.audit.measures import Measured, probability, rate
+from keyhole.lab.audit.measures import Measured, early, probability, rate
 from keyhole.lab.audit.scope import Scope
 from keyhole.theory import STATEMENTS
 
@@ -20,7 +21,18 @@ BOUNDS = ("term_1", "term_2", "term_3", "ell")
 
 
 def _odds(scope: Scope) -> Measured:
+    if scope.is_noiseless:
+        return early("R is 0, and so is v: the bound is infinite")
     return probability(scope.choices.odds.max(axis=(1, 2)), scope.delta)
+
+
+def _odds_are_false(scope: Scope) -> str:
+    times = first_odds(scope)
+    # Twice, since the odds are averages of a simulation.
+    return "" if times < 2.0 else (
+        "the claim is false in this world, and its proof open: eq:cdfhat leaves out the prior. "
+        f"Before any pull the expected odds are at least {times:.2g} times their bound"
+    )  # fmt: skip
 
 
 def _pulled(scope: Scope) -> Measured:
@@ -114,6 +126,7 @@ ODDS = Claim(
     measure=_odds,
     control=controls.TIMID,
     needs=ELLIPSOID,
+    false=_odds_are_false,
 )
 FIRST = _claim(
     0, "wrong pulls, well known", "pulls by near estimates and samples", controls.REVERSED
