@@ -558,7 +558,7 @@ def test_theory_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown.index("y_3") < shown.index("y_4") < shown.index("y_2")
 
 
-@pytest.mark.parametrize(("noise", "regret"), [(0.01, False), (0.8, True)])
+@pytest.mark.parametrize(("noise", "regret"), [(0.01, False), (0.5, True)])
 def test_theory_keeps_the_constant_where_the_rest_is_refused(
     tmp_path: Path, noise: float, regret: bool
 ) -> None:

@@ -474,7 +474,10 @@ def test_a_curve_is_refused_where_first_rounds_decide(
     changes: dict[str, Any], policy: kh.Policy, reason: str
 ) -> None:
     """The constant stays, which does not depend on the prior."""
-    settings = {"sensing": np.eye(2), "coefficients": [[1.0, 0.0], [0.0, 2.0]]} | changes
+    settings: dict[str, Any] = {
+        "sensing": np.eye(2),
+        "coefficients": [[1.0, 0.0], [0.0, 2.0]],
+    } | changes
     world = kh.LinearWorld(**settings)
     found = asymptote(world, policy, horizon=100)
     assert found.constant > 0.0
