@@ -107,6 +107,9 @@ def row(stored: dict[str, Any]) -> str:
     cells = [f"{seed}", f"{world.n_arms}", f"{world.dim}", f"{world.optimality[0].min():.3f}"]
     for i, policy in enumerate(policies_of(kind).values()):
         found = kh.theory.asymptote(world, policy, horizon=HORIZON)
+        if found.refusal:
+            cells += [f"{found.constant:.3g}", *["refused"] * 5]
+            continue
         ends = found.regret([HORIZON // 10, HORIZON])
         predicted = float(ends[1] - ends[0]) / np.log(10.0)
         slope, error = stored["slope"][i], stored["slope_error"][i]

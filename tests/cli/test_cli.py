@@ -558,6 +558,23 @@ def test_theory_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown.index("y_3") < shown.index("y_4") < shown.index("y_2")
 
 
+@pytest.mark.parametrize(("noise", "regret"), [(0.01, False), (0.5, True)])
+def test_theory_keeps_the_constant_where_the_rest_is_refused(
+    tmp_path: Path, noise: float, regret: bool
+) -> None:
+    (tmp_path / "study.toml").write_text(
+        "[world]\nn_arms = 2\ncontext_dim = 2\ndim = 2\nsensing_scale = 0.1\n"
+        f"reward_scale = {noise}\n"
+    )
+    given = json.loads(keyhole("theory", "--config", "study.toml", "--json").stdout)["asymptote"]
+    assert given["constant"] > 0.0
+    assert "kappa" in given["refused"]
+    assert ("regret" in given) == regret
+    shown = " ".join(keyhole("theory", "--config", "study.toml").stdout.split())
+    assert f"c = {given['constant']:.4g}" in shown
+    assert ("No comparison with Greedy" if regret else "No curve until then: the regret") in shown
+
+
 def test_theory_says_where_nothing_is_promised(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(
         '[world]\nn_arms = 2\ncontext_dim = 2\ndim = 2\ncontext_distribution = "rademacher"'

@@ -73,6 +73,16 @@ def test_a_policy_that_was_left_out_has_no_line(runs: xr.Dataset) -> None:
     assert sum(line.get_linestyle() == "--" for line in axes.lines) == 2  # and one in the legend
 
 
+def test_a_policy_whose_curve_is_refused_has_no_line() -> None:
+    policies = {"mine": kh.ThompsonSampling(v="oracle"), "stiff": kh.Greedy(prior_precision=1e4)}
+    runs = kh.simulate(WORLD, policies, horizon=5, replications=1, seed=1)
+    assert set(predicted(runs)) == {"mine"}
+    with pytest.raises(kh.InvalidValue, match=r"stiff: the regret before the end .* kappa"):
+        predicted(runs.assign_attrs(policies=json.dumps(
+            {"stiff": json.loads(runs.attrs["policies"])["stiff"]}
+        )))  # fmt: skip
+
+
 class Greedy(kh.Greedy):
     """A class of one's own with the name of ours."""
 

@@ -11,7 +11,17 @@ from scipy.special import ndtr
 import keyhole as kh
 from keyhole.core import expected_largest
 from keyhole.theory import asymptote, exploration, sensor_rows
-from keyhole.theory.asymptotics import cones, grids, information, models, pairs, scores
+from keyhole.theory.asymptotics import (
+    cones,
+    first_rounds,
+    grids,
+    information,
+    models,
+    own_contexts,
+    pairs,
+    scores,
+    shared_context,
+)
 from keyhole.theory.asymptotics.own_contexts import spread_after
 
 ORACLE = kh.ThompsonSampling(v="oracle")
@@ -37,7 +47,8 @@ def test_two_arms_of_one_dimension_by_hand() -> None:
     world = kh.LinearWorld(
         sensing=[[1.0]], coefficients=[[1.0], [1.0]], sensing_covariance=0.0, reward_scale=0.5
     )
-    found = asymptote(world, kh.ThompsonSampling(v=2.0), horizon=10)
+    # A prior precision of 1 would have no curve.
+    found = asymptote(world, kh.ThompsonSampling(v=2.0, prior_precision=0.1), horizon=10)
     assert found.constant == pytest.approx((0.25 + 4.0) / (2.0 * np.sqrt(np.pi)), rel=1e-12)
     assert found.error == 0.0
     assert found.regret(1) == pytest.approx(1.0 / np.sqrt(np.pi))  # E max of two normals
@@ -208,6 +219,29 @@ def test_scores_of_changing_spread_against_draws() -> None:
             assert abs(found[power, k] - drawn.mean()) < 4.5 * drawn.std() / np.sqrt(len(z))
 
 
+@pytest.mark.parametrize("flat", [1e-18, 1e-4])
+def test_scores_that_peak_at_zero_against_draws(flat: float) -> None:
+    """In one dimension a score is Z times a normal number: its density is infinite at 0."""
+    slope, bent = np.array([0.5, 0.005, 0.3]), np.array([1.0, 0.4, 0.01])
+    found = scores.chosen_moments(scores.Spread(slope, np.full(3, flat), bent))
+    rng = np.random.default_rng(5)
+    z, noise = rng.standard_normal((2, 400_000, 3))
+    chosen = (slope * z + np.sqrt(flat + bent * z**2) * noise).argmax(axis=1)
+    for k in range(3):
+        for power in range(3):
+            drawn = z[:, k] ** power * (chosen == k)
+            assert abs(found[power, k] - drawn.mean()) < 4.5 * drawn.std() / np.sqrt(len(z))
+
+
+def test_both_rules_for_scores_agree_where_both_hold() -> None:
+    slope, flat, bent = np.full((1, 1), 1.0), np.full((1, 1), 0.3), np.full((1, 1), 0.1)
+    x = np.linspace(-4.0, 4.0, 41)
+    np.testing.assert_allclose(
+        scores._peaked_moments(slope, flat, bent, x), scores._moments(slope, flat, bent, x),
+        rtol=1e-3, atol=1e-7,
+    )  # fmt: skip
+
+
 def test_the_mean_of_an_inverse_precision_against_draws() -> None:
     """Few pulls, where the inverse of the mean is far off."""
     rng, d, n = np.random.default_rng(6), 4, 6
@@ -310,6 +344,43 @@ def test_simulated_slopes_are_the_predicted_ones(policy: kh.Policy, shared: bool
     assert abs(gains.mean() - float(wrong.regret(horizon) - wrong.regret(1000))) > 10.0 * error
 
 
+def one_dimension(*coefficients: float, **settings: Any) -> kh.LinearWorld:
+    return kh.LinearWorld(sensing=[[1.0]], coefficients=[[mu] for mu in coefficients], **settings)
+
+
+@pytest.mark.parametrize(
+    ("world", "share"),
+    [
+        (one_dimension(1.0, 0.01), 0.1),
+        (one_dimension(1.0, -1.0, 1e-4, reward_scale=10.0), 0.0),
+        (one_dimension(1.0, -1.3, -0.4, 0.8), 0.1),
+    ],
+)
+def test_regret_in_one_dimension_is_simulated(world: kh.LinearWorld, share: float) -> None:
+    """To 4 standard errors, and a share for the first rounds; it was 13 and 500 times too large."""
+    horizon = 10_000
+    runs = kh.simulate(
+        world, ORACLE, horizon=horizon, replications=60, seed=1, checkpoints=[horizon]
+    )
+    found = runs.regret.values.ravel()
+    error = found.std(ddof=1) / np.sqrt(len(found))
+    expected = float(asymptote(world, ORACLE, horizon=horizon).regret(horizon))
+    assert abs(found.mean() - expected) < 4.0 * error + share * expected
+    assert expected < 0.5 * horizon * asymptote(world, ORACLE, horizon=1).rates[0]
+
+
+def test_no_round_costs_more_than_a_choice_at_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where a rule fails: moments of the wrong sign, or the first order at once."""
+    monkeypatch.setattr(
+        own_contexts, "chosen_moments", lambda spread: -scores.chosen_moments(spread)
+    )
+    monkeypatch.setattr(shared_context, "RARE", 1.0)
+    for shared in (False, True):
+        world = a_world(shared_context=shared, reward_scale=1000.0)
+        found = asymptote(world, ORACLE, horizon=3)
+        assert (found.rates == found.rates[0]).all()
+
+
 # -- uses -----------------------------------------------------------------------------------------
 
 
@@ -388,3 +459,59 @@ def test_an_arm_that_is_hardly_ever_best_is_refused_in_a_shared_context() -> Non
     gains[0] = [1.0 + 1e-9, 0.0]
     with pytest.raises(kh.InvalidValue, match="arm 1 is best with a probability of about"):
         asymptote(replace(world, coefficients=np.array(gains)), ORACLE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "policy", "reason"),
+    [
+        ({"reward_scale": 1e-4, "sensing_covariance": 0.0}, ORACLE, r"kappa >= 0.3 \(v >= R\)"),
+        ({}, replace(ORACLE, prior_precision=1000.0), "smaller prior_precision"),
+        ({}, kh.Greedy(prior_precision=10.0), r"kappa >= 2 \(v < R\), got"),
+        ({}, kh.ThompsonSampling(v=0.2, prior_precision=100.0), r"kappa >= 2 \(v < R\)"),
+    ],
+)
+def test_a_curve_is_refused_where_first_rounds_decide(
+    changes: dict[str, Any], policy: kh.Policy, reason: str
+) -> None:
+    """The constant stays, which does not depend on the prior."""
+    settings: dict[str, Any] = {
+        "sensing": np.eye(2),
+        "coefficients": [[1.0, 0.0], [0.0, 2.0]],
+    } | changes
+    world = kh.LinearWorld(**settings)
+    found = asymptote(world, policy, horizon=100)
+    assert found.constant > 0.0
+    assert np.isnan(found.rates).all()
+    for curve in (found.regret, found.slope):
+        with pytest.raises(kh.InvalidValue, match=reason):
+            curve(10)
+    other = asymptote(world, replace(policy, prior_precision=1e-12), horizon=10)
+    assert other.refusal == ""
+    assert found.constant == pytest.approx(other.constant, rel=1e-12)
+
+
+def test_kappa_by_hand() -> None:
+    """y = x + noise, both N(0, I): E[y'y] = 4, eta = mu / 2, Var(y'eta) = mu'mu / 2.
+
+    R_k^2 = 1 + mu'mu / 2, so that arms with mu'mu of 1 and 4 have 1.5 * 4 / 0.5 = 12 and
+    3 * 4 / 2 = 6; the lesser, by a prior precision of 5, is 1.2.
+    """
+    world = kh.LinearWorld(sensing=np.eye(2), coefficients=[[1.0, 0.0], [0.0, 2.0]])
+    model = models.model_of(world, kh.Greedy(prior_precision=5.0))
+    assert first_rounds.kappa(model) == pytest.approx(1.2, rel=1e-12)
+
+
+def test_exploration_is_refused_with_the_curve_of_greedy() -> None:
+    world = one_dimension(5.0, -5.0, sensing_covariance=0.0)
+    with pytest.raises(kh.InvalidValue, match="kappa"):
+        exploration(world, horizon=100)
+
+
+def test_one_dimension_with_one_context_or_parameter_has_no_curve() -> None:
+    shared = asymptote(one_dimension(1.0, -0.7, shared_context=True), ORACLE, horizon=10)
+    one = asymptote(one_dimension(1.0, 1.0), replace(ORACLE, sharing="shared"), horizon=10)
+    for found in (shared, one):
+        with pytest.raises(kh.InvalidValue, match="one dimension"):
+            found.regret(10)
+    assert shared.constant == 0.0
+    assert one.constant > 0.0

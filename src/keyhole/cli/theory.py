@@ -176,15 +176,18 @@ def _asymptote(world: LinearWorld, horizon: int, v: float | None) -> dict[str, A
     policy = ThompsonSampling(v="oracle" if v is None else v)
     try:
         found = asymptote(world, policy, horizon=horizon)
+    except InvalidValue as reason:
+        return {"refused": str(reason)}
+    known: dict[str, Any] = {"constant": found.constant, "error": found.error}
+    try:
+        known["regret"] = float(found.regret(horizon))
+        known["slope"] = float(found.slope(horizon))
         explored = exploration(world, horizon=horizon)
         rows = sensor_rows(world, policy, horizon=horizon) if world.dim > 1 else ()
     except InvalidValue as reason:
-        return {"refused": str(reason)}
+        return {**known, "refused": str(reason)}
     return {
-        "constant": found.constant,
-        "error": found.error,
-        "regret": float(found.regret(horizon)),
-        "slope": float(found.slope(horizon)),
+        **known,
         "exploration": asdict(explored),
         "sensor_rows": [asdict(row) for row in rows],
     }
@@ -282,7 +285,7 @@ def _derived(rows: list[dict[str, Any]]) -> Table:
 
 def _show_asymptote(found: dict[str, Any], v: float, horizon: int) -> None:
     if "refused" in found:
-        out().print(f"No asymptote of the regret: {escape(found['refused'])}.")
+        _show_refusal(found, v, horizon)
         return
     spread = f" ± {found['error']:.1g}" if found["error"] > 0.0 else ""
     explored = found["exploration"]
@@ -297,6 +300,19 @@ def _show_asymptote(found: dict[str, Any], v: float, horizon: int) -> None:
     )
     if found["sensor_rows"]:
         out().print(_sensor_rows(found["sensor_rows"], found["constant"], horizon))
+
+
+def _show_refusal(found: dict[str, Any], v: float, horizon: int) -> None:
+    """Print what is known of the regret, and the reason for which the rest is not."""
+    if "constant" not in found:
+        out().print(f"No asymptote of the regret: {escape(found['refused'])}.")
+        return
+    known = f"{found['regret']:,.0f} after {horizon:,} rounds. " if "regret" in found else ""
+    rest = "No comparison with Greedy or other sensors" if known else "No curve until then"
+    out().print(
+        f"Regret of Thompson sampling with v = {v:.3g}, derived and not proved: c log T in the "
+        f"end, c = {found['constant']:.4g}. {known}{rest}: {escape(found['refused'])}."
+    )
 
 
 def _sensor_rows(rows: list[dict[str, Any]], constant: float, horizon: int) -> Table:

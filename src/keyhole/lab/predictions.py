@@ -14,7 +14,7 @@ from keyhole.theory import Asymptote, asymptote
 
 
 def predicted(runs: xr.Dataset, world: World | None = None) -> dict[str, Asymptote]:
-    """Return the asymptote of each policy of a simulation for which there is one.
+    """Return the asymptote of each policy of a simulation for which there is one with a curve.
 
     Parameters
     ----------
@@ -39,9 +39,14 @@ def predicted(runs: xr.Dataset, world: World | None = None) -> dict[str, Asympto
     found, reasons = {}, {}
     for name, record in json.loads(runs.attrs["policies"]).items():
         try:
-            found[name] = asymptote(world, _policy(record), horizon=horizon)
+            one = asymptote(world, _policy(record), horizon=horizon)
         except InvalidValue as reason:
             reasons[name] = str(reason)
+            continue
+        if one.refusal:
+            reasons[name] = one.refusal
+        else:
+            found[name] = one
     if not found:
         said = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         raise InvalidValue(f"no policy of these runs has an asymptote: {said}")

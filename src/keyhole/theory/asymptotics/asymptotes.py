@@ -14,6 +14,7 @@ from keyhole.errors import InvalidValue, shown
 from keyhole.theory.asymptotics import own_contexts, pairs, shared_context
 from keyhole.theory.asymptotics.clock import rounds_until, summed
 from keyhole.theory.asymptotics.cones import cones_of
+from keyhole.theory.asymptotics.first_rounds import refusal_of
 from keyhole.theory.asymptotics.models import model_of
 from keyhole.theory.ranges import Floats
 
@@ -22,7 +23,10 @@ from keyhole.theory.ranges import Floats
 class Asymptote:
     """The expected regret of a policy: E Regret(T) = c log T + O(1), and its course until then.
 
-    It is derived, not proved, and measured in twenty worlds.
+    It is derived, not proved, and measured in twenty worlds. The course is refused where chance in
+    the first rounds costs much: where kappa, the least R_k^2 E[y'y] / (prior_precision
+    Var(y'eta_k)) of all arms, is below 0.3 for v >= R or below 2 for a smaller v, and in one
+    dimension with a shared context or parameter. The constant is given there too.
 
     Parameters
     ----------
@@ -35,7 +39,9 @@ class Asymptote:
     times : ndarray
         The rounds at which the regret was computed, up to the horizon.
     rates : ndarray
-        The expected regret of each of these rounds alone.
+        The expected regret of each of these rounds alone; NaN if it is refused.
+    refusal : str
+        The reason for which there is no curve; empty if there is one.
 
     Examples
     --------
@@ -51,6 +57,7 @@ class Asymptote:
     terms: Floats
     times: Floats
     rates: Floats
+    refusal: str = ""
 
     @property
     def horizon(self) -> int:
@@ -68,7 +75,7 @@ class Asymptote:
         Raises
         ------
         InvalidValue
-            If a number of rounds is out of this range.
+            If a number of rounds is out of this range, or the curve is refused.
         """
         return self._at(t, summed(self.times, self.rates))
 
@@ -83,11 +90,13 @@ class Asymptote:
         Raises
         ------
         InvalidValue
-            If a number of rounds is out of this range.
+            If a number of rounds is out of this range, or the curve is refused.
         """
         return self._at(t, self.times * self.rates)
 
     def _at(self, t: ArrayLike, curve: Floats) -> Floats:
+        if self.refusal:
+            raise InvalidValue(self.refusal)
         rounds = checks.floats("t", t)
         if rounds.size and (rounds.min() < 1.0 or rounds.max() > self.horizon):
             raise InvalidValue(
@@ -116,7 +125,7 @@ def asymptote(world: Any, policy: Policy, *, horizon: int = 1_000_000) -> Asympt
     Returns
     -------
     Asymptote
-        The constant and the curve.
+        The constant, and the curve or the reason for which there is none.
 
     Raises
     ------
@@ -127,13 +136,17 @@ def asymptote(world: Any, policy: Policy, *, horizon: int = 1_000_000) -> Asympt
         raise InvalidValue(f"policy must be a Policy, got {shown(policy)}")
     times = rounds_until(checks.integer("horizon", horizon))
     model = model_of(world, policy)
+    refusal = refusal_of(model)
+    rates = np.full_like(times, np.nan)
     if model.shared_context:
         cones = cones_of(model)
         terms, error = cones.terms(model)
-        rates = shared_context.rates(model, cones, times)
+        if not refusal:
+            rates = shared_context.rates(model, cones, times)
     else:
         terms, error = pairs.terms(model), 0.0
-        rates = own_contexts.rates(model, times)
+        if not refusal:
+            rates = own_contexts.rates(model, times)
     for array in (terms, times, rates):
         array.flags.writeable = False
-    return Asymptote(0.5 * float(terms.sum()), error, terms, times, rates)
+    return Asymptote(0.5 * float(terms.sum()), error, terms, times, rates, refusal)

@@ -66,7 +66,7 @@ def exploration(world: Any, *, horizon: int = 10_000, tolerance: float = 0.05) -
     Raises
     ------
     InvalidValue
-        If there is no asymptote of Thompson sampling in this world.
+        If there is no asymptote of Thompson sampling in this world, or no curve for v = 0.
 
     Examples
     --------

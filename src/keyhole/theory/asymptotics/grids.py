@@ -31,10 +31,18 @@ class Grid(NamedTuple):
     weights: Floats
 
 
-def graded(narrowest: float, widest: float) -> Grid:
-    """Return a grid for densities whose standard deviations lie between two numbers."""
+def graded(narrowest: float, widest: float, nodes: int | None = None) -> Grid:
+    """Return a grid for densities whose standard deviations lie between two numbers.
+
+    Parameters
+    ----------
+    narrowest, widest : float
+        These numbers.
+    nodes : int, optional
+        The number of points, by default `NODES`.
+    """
     end = np.arcsinh(REACH * widest / narrowest)
-    u = np.linspace(-end, end, NODES)
+    u = np.linspace(-end, end, NODES if nodes is None else nodes)
     return Grid(u, narrowest * np.sinh(u), narrowest * np.cosh(u) * (u[1] - u[0]))
 
 

@@ -45,7 +45,8 @@ def rates(model: Model, times: Floats) -> Floats:
         rate = best - float(scales @ first)
         if rate < FAINT * best:
             rate = 0.5 * float(first_order(model, spread.flat, spread.bent).sum())
-        result.append(rate)
+        # Scores never do worse than a choice at random, as in the first round.
+        result.append(min(rate, best))
         across, along = across + step * pulled, along + step * second
     return np.array(result[: len(times)])
 

@@ -10,13 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keyhole.theory.asymptotics.grids import graded, others
+from keyhole.theory.asymptotics.grids import REACH, graded, others
 from keyhole.theory.ranges import Floats
 
 # Nodes over z given a score. The integrand is a normal density times a smooth function.
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 # Steps of the fixed point that centres the nodes; the rule is accurate wherever they stand.
 CENTRING = 3
+# Nodes about z fail if the variance nearly vanishes at z = 0 while the slope is no larger than this
+# many standard deviations of it: the density then has a peak at 0 that no polynomial follows.
+STEEP, PEAKED = 8.0, 2.0
+# The part of a score's width to which its peak at 0 is resolved, and the nodes over the factor w.
+# Their number is even: a node at w = 0 would give a score of 0 a mass of its own.
+FINE, FACTORS = 1e-4, 192
 
 
 class Spread(NamedTuple):
@@ -38,11 +44,18 @@ def chosen_moments(spread: Spread) -> Floats:
     from scipy.interpolate import CubicSpline  # here, since importing it takes long
 
     slope, flat, bent = (part[:, None] for part in spread)
-    # A variance; rounding may put it below 0 where all of it is known.
-    widths = np.sqrt((slope**2 + flat + bent).clip(min=0.0))
+    # Rounding may put a variance below 0 where nothing is left to know: no arm is narrower than
+    # 1e-12 of the widest.
+    variance = slope**2 + flat + bent
+    widths = np.sqrt(variance.clip(min=1e-24 * variance.max()))
+    peaked = ((flat < PEAKED * bent) & (slope**2 < STEEP**2 * bent)).ravel()
     # Where the variance grows with z^2, tails are heavier than those of a normal distribution.
-    grid = graded(widths.min(), np.sqrt(slope**2 + flat + 3.0 * bent).max() * 1.5)
-    moments = _moments(slope, flat, bent, grid.x)  # (3, n_arms, nodes)
+    narrowest = widths.min() * (FINE if peaked.any() else 1.0)
+    grid = graded(narrowest, np.sqrt((slope**2 + flat + 3.0 * bent).max()) * 1.5)
+    moments = np.empty((3, len(slope), len(grid.x)))
+    for arms, rule in ((peaked, _peaked_moments), (~peaked, _moments)):
+        if arms.any():
+            moments[:, arms] = rule(slope[arms], flat[arms], bent[arms], grid.x)
     along = moments[0] * grid.weights / (grid.u[1] - grid.u[0])
     below = CubicSpline(grid.u, along, axis=1).antiderivative()(grid.u)
     below /= below[:, -1:]
@@ -69,5 +82,27 @@ def _moments(slope: Floats, flat: Floats, bent: Floats, score: Floats) -> Floats
         exponent = 0.5 * (node**2 - z**2 - (score - slope * z) ** 2 / variance)
         mass = weight * width * np.exp(exponent) / np.sqrt(variance)
         result += mass * np.stack([np.ones_like(z), z, z**2])
+    scaled: Floats = result / (2.0 * np.pi)
+    return scaled
+
+
+def _peaked_moments(slope: Floats, flat: Floats, bent: Floats, score: Floats) -> Floats:
+    """Return what `_moments` returns, where the density of a score may peak at 0.
+
+    A score is w Z + flat^1/2 n with w = slope + bent^1/2 m, and n and m standard normal. Given w,
+    Z and the score are jointly normal, and all moments are known. What remains is an integral over
+    w, on a grid that is fine about w = 0, where the density of a score given w is the narrowest.
+    """
+    bend = np.sqrt(bent)
+    reach = (np.abs(slope) / bend + REACH).max()
+    grid = graded(FINE * reach, reach / REACH, FACTORS)
+    result = np.zeros((3, len(slope), len(score)))
+    for u, weight in zip(grid.x, grid.weights, strict=True):
+        w = bend * u
+        variance = w**2 + flat
+        mean = score * w / variance
+        exponent = -0.5 * (score**2 / variance + (u - slope / bend) ** 2)
+        mass = weight * np.exp(exponent) / np.sqrt(variance)
+        result += mass * np.stack([np.ones_like(mean), mean, mean**2 + flat / variance])
     scaled: Floats = result / (2.0 * np.pi)
     return scaled

@@ -69,7 +69,8 @@ def sensor_rows(world: Any, policy: Policy, *, horizon: int = 10_000) -> tuple[S
     Raises
     ------
     InvalidValue
-        If there is no asymptote of the policy, in this world or in one without a row.
+        If there is no asymptote of the policy, or no curve of its regret, in this world or in one
+        without a row or with half the noise of it.
     """
     before = _result(world, policy, horizon)
     if (dim := len(world.sensing)) < 2:

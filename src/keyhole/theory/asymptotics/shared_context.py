@@ -55,7 +55,8 @@ def rates(model: Model, cones: Cones, times: Floats) -> Floats:
             result.append(float(lost.mean()))
         else:
             gained = wins
-            result.append(0.5 * float(pair_terms(spreads, faces).sum()))
+            # The first order knows no limit; a choice at random, as in the first round, is one.
+            result.append(min(0.5 * float(pair_terms(spreads, faces).sum()), result[0]))
         seen = seen + step * gained
     return np.array(result[: len(times)])
 
