@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keyhole import checks
 from keyhole.core import (
@@ -210,9 +211,15 @@ class OwnBandit(Bandit):
         """Refuse: there are no units to learn."""
         self._refuse("observe")
 
-    def learn_context(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: it needs a `SensorLearner`."""
-        self._refuse("learn_context")
+    def learn_context(self, decision: Decision, context: ArrayLike) -> None:
+        """Refuse: it needs a `SensorLearner`.
+
+        Parameters
+        ----------
+        decision, context
+            As in `Bandit.learn_context`.
+        """
+        super().learn_context(decision, context)
 
     def merge(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no sums to add."""

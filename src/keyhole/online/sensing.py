@@ -319,9 +319,7 @@ class SensorBandit(OwnBandit):
         self._state = state
         self._truths.add_context(decision)
 
-    def learn_context(  # type: ignore[override]
-        self, decision: Decision, context: ArrayLike
-    ) -> None:
+    def learn_context(self, decision: Decision, context: ArrayLike) -> None:
         """Learn the context of a decision whose reward was learned before, once.
 
         The context takes the place of the belief, exactly: sums are then those of
