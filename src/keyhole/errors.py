@@ -21,8 +21,6 @@ A message names the value that was given, the values that are allowed and, where
 usual fix.
 """
 
-from importlib.metadata import distributions
-
 
 class KeyholeError(Exception):
     """Base class of all exceptions of Keyhole."""
@@ -98,6 +96,9 @@ def install_line(extra: str) -> str:
         The command. It names the package if that came from a package index, and otherwise the
         folder of the sources, in which it has to be run: the package need not be on an index.
     """
+    # Imported here: it takes 15 ms, which every first decision would wait for.
+    from importlib.metadata import distributions
+
     # Sources that were built in place have metadata of their own, beside the installed metadata.
     urls = [one.read_text("direct_url.json") for one in distributions(name="keyhole")]
     from_index = bool(urls) and not any(urls)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -60,6 +59,8 @@ def rebuild_changed() -> None:
         return
     if STAMP.exists() and STAMP.read_text() == digest(sources(), root / "setup.py"):
         return
+    import subprocess  # here, since the first decision would wait 2 ms for it
+
     sys.stderr.write("keyhole: compiling kernels that changed\n")
     # `setup.py` locks out other compilations, and does nothing if one finished meanwhile.
     done = subprocess.run(
