@@ -11,7 +11,7 @@ KERNELS := setup.py $(wildcard src/keyhole/core/kernels/*.py src/keyhole/core/ke
 build: $(VENV)/built
 
 test: check
-	$(RUN) pytest
+	$(RUN) pytest --numprocesses auto --dist worksteal
 	@echo "Left out: tests on the paper's own data files. With a folder of them: make test-data KEYHOLE_DATA=folder"
 
 # Needs a folder of the public data files, and a package index.

@@ -1,9 +1,13 @@
-"""Where data are read from."""
+"""Where data are read from, and what Ctrl-C does."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+# A shell starts background jobs with SIGINT ignored, and Python then leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ results that should be equal differ by less than `NEAR`, and a sum over n arms i
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -66,6 +66,8 @@ def test_a_common_factor_and_the_order_of_arms_change_nothing(
     location, scale = given_scores
     p = kh.choice_probabilities(location, scale)
     factor = 2.0**power
+    # A subnormal number times a power of two may be rounded, and is then another one.
+    assume((location * factor / factor == location).all())
     np.testing.assert_array_equal(kh.choice_probabilities(location * factor, scale * factor), p)
     order = list(range(p.size))
     random.shuffle(order)

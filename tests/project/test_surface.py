@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,7 @@ def test_the_line_that_helps_is_one_that_works(
             assert name == "direct_url.json"
             return self.direct_url
 
-    monkeypatch.setattr(errors, "distributions", lambda **_: map(Installed, direct_urls))
+    monkeypatch.setattr(metadata, "distributions", lambda **_: map(Installed, direct_urls))
     assert errors.install_line("lab") == line
 
 
