@@ -236,10 +236,10 @@ class Bandit(Named):
         if sensor is not None:
             raise InvalidValue(f"sensor needs a SensorLearner, got {shown(self._learner)}")
         with self._lock:
-            has_recipe = self._learned.encoder is not None  # by which records are encoded first
-            if among is None and not (has_recipe and type(y) is not np.ndarray):
+            # With features, records are encoded first.
+            if among is None and (self._takes_numbers or type(y) is np.ndarray):
                 everyday = self._everyday or self._begun()
-                if has_recipe:
+                if not self._takes_numbers:
                     self._check_columns(y)
                 made: Decision | None = None if everyday is None else everyday.choose(y)
                 if made is not None:

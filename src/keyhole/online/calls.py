@@ -62,6 +62,7 @@ class WholeCalls(sharing.Shared):
         """
         self._learner, self._rule = learner, learner.policy.plain_rule()
         self._learned, self._random = learned, random
+        self._takes_numbers = learned.encoder is None  # and no records
         if self._rule.weighted and not probabilities:
             raise InvalidValue(
                 f"{learner.policy!r} weighs rewards by the probabilities of choices: "

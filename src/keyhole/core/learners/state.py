@@ -367,7 +367,8 @@ class LearnerState:
             self.n_dropped += int((~used).sum())
             arms = [arms[k] for k in np.flatnonzero(used).tolist()]
             y, raw, rewards = y[used], raw[used], rewards[used]
-        parameters = np.array([self.arms.parameter(arm) for arm in arms], dtype=np.int64)
+        parameter_of = {arm: self.arms.parameter(arm) for arm in set(arms)}
+        parameters = np.array([parameter_of[arm] for arm in arms], dtype=np.int64)
         if self.observer.is_ready:
             design = self.observer.design(y)
             given = self.observer.limited(rewards, self.observer.n_rewards)
