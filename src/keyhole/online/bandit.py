@@ -236,14 +236,13 @@ class Bandit(Named):
         if sensor is not None:
             raise InvalidValue(f"sensor needs a SensorLearner, got {shown(self._learner)}")
         with self._lock:
-            # With features, records are encoded first.
-            if among is None and (self._takes_numbers or type(y) is np.ndarray):
+            if among is None:
                 everyday = self._everyday or self._begun()
-                if not self._takes_numbers:
-                    self._check_columns(y)
-                made: Decision | None = None if everyday is None else everyday.choose(y)
-                if made is not None:
-                    return made
+                # With features, records are encoded first.
+                if everyday is not None and (self._takes_numbers or self._is_array(y)):
+                    made: Decision | None = everyday.choose(y)
+                    if made is not None:
+                        return made
             # Units and predictions may change now, and with them what a decision takes.
             self._everyday = None
             self._finish()
@@ -375,7 +374,9 @@ class Bandit(Named):
         if context is not None:
             raise InvalidValue(f"context needs a SensorLearner, got {shown(self._learner)}")
         if again is False and (
-            type(reward) in PLAIN_NUMBERS or (type(reward) is int and abs(reward) < 2**53)
+            type(reward) is float  # first: a set takes 15 ns
+            or type(reward) in PLAIN_NUMBERS
+            or (type(reward) is int and abs(reward) < 2**53)
         ):
             with self._lock:
                 everyday = self._everyday or self._begun()

@@ -86,6 +86,13 @@ class Named(Rounds):
             return bool(y) and all(type(number) is float for number in y)
         return isinstance(y, np.ndarray) and y.dtype.names is None
 
+    def _is_array(self, y: object) -> bool:
+        """Tell whether an observation is an array of checked columns, and no record."""
+        if type(y) is not np.ndarray:
+            return False
+        self._check_columns(y)
+        return True
+
     def _check_columns(self, y: Any, encoder: Encoder | None = None) -> None:
         """Raise if numbers are given in place of a record that no record becomes.
 

@@ -335,8 +335,7 @@ class Rounds(WholeCalls):
         else:
             for each in decisions:
                 self._check_recipe(each._recipe, each.sensor)
-        for arm in dict.fromkeys(arms):
-            self._learned.arms.parameter(arm)  # which raises if there is no such arm
+        self._learned.arms.parameters_of(arms)  # which raises if there is no such arm
         if not again:
             self._once.check_many(decisions)
         y, raw = self._rows_of_all(decisions)  # which may bring in new levels
@@ -360,8 +359,7 @@ class Rounds(WholeCalls):
         arms = (
             decisions.arms if isinstance(decisions, Decisions) else [each.arm for each in decisions]
         )
-        indices = [learned.arms.parameter(arm) for arm in set(arms)]
-        self._plan(self._undoing(np.unique(np.array(indices, dtype=np.int64))))
+        self._plan(self._undoing(np.unique(learned.arms.parameters_of(arms))))
         try:
             if learned.observer.watches:
                 unseen = self._unseen(decisions, raw)

@@ -77,6 +77,14 @@ class Arms:
                 return 0
             self.unknown(name)
 
+    def parameters_of(self, names: Sequence[Arm]) -> Ints:
+        """Return the parameters of many arms, (n,)."""
+        try:
+            found = map(self.parameters.__getitem__, names)
+            return np.fromiter(found, np.int64, len(names))
+        except (KeyError, TypeError):
+            return np.array([self.parameter(name) for name in names], dtype=np.int64)
+
     def unknown(self, name: object) -> NoReturn:
         """Raise `UnknownArm` for a name that there is not."""
         known = ", ".join(map(repr, self.names[:10])) + (", ..." if len(self.names) > 10 else "")

@@ -362,13 +362,11 @@ class LearnerState:
         """
         if self.observer.missing == "drop" and self.observer.dropped(raw).any():
             used = ~self.observer.dropped(raw)
-            for arm in arms:
-                self.arms.parameter(arm)  # which raises if there is no such arm
+            self.arms.parameters_of(arms)  # which raises if there is no such arm
             self.n_dropped += int((~used).sum())
             arms = [arms[k] for k in np.flatnonzero(used).tolist()]
             y, raw, rewards = y[used], raw[used], rewards[used]
-        parameter_of = {arm: self.arms.parameter(arm) for arm in set(arms)}
-        parameters = np.array([parameter_of[arm] for arm in arms], dtype=np.int64)
+        parameters = self.arms.parameters_of(arms)
         if self.observer.is_ready:
             design = self.observer.design(y)
             given = self.observer.limited(rewards, self.observer.n_rewards)
