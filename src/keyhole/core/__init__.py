@@ -66,6 +66,7 @@ from keyhole.core.seeds import (
     Streams,
     child_seed,
     choice_streams,
+    key_streams,
     seed_sequence,
     streams,
 )
@@ -128,6 +129,7 @@ __all__ = [
     "choose_jointly",
     "expected_largest",
     "joint_probability",
+    "key_streams",
     "seed_sequence",
     "sensor_name",
     "streams",

@@ -1,5 +1,6 @@
 """Named random streams from one root seed: draws from one never shift the draws of another."""
 
+import hashlib
 import math
 import numbers
 import zlib
@@ -64,6 +65,26 @@ def choice_streams(seed: Seed) -> Bits:
     """
     named = Streams(seed)
     return np.stack([named["policy"].state, named["coin"].state])
+
+
+def key_streams(streams: Bits, key: bytes, name: str) -> None:
+    """Set the streams that a choice is drawn from by a keyed hash of its name.
+
+    Who does not have the key cannot tell the numbers of any name, and whoever has it draws the same
+    ones again. A hash needs no further mixing.
+
+    Parameters
+    ----------
+    streams : ndarray of uint64 of shape (2, 4)
+        The states of the streams, which are overwritten.
+    key : bytes
+        The key, of 16 to 64 bytes.
+    name : str
+        The name of the choice.
+    """
+    digest = hashlib.blake2b(name.encode(), digest_size=48, key=key).digest()
+    streams[:, :3] = np.frombuffer(digest, "<u8").reshape(2, 3)
+    streams[:, 3] = 1
 
 
 def _words(seed: np.random.SeedSequence) -> Bits:

@@ -1,5 +1,6 @@
 """Deciding online: `Bandit`, its decisions, and its log."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from keyhole.core import Effects
@@ -9,15 +10,36 @@ from keyhole.online.decisions import Decisions
 from keyhole.online.explaining import Explanation
 
 if TYPE_CHECKING:
-    from keyhole.online.log import Log
+    from keyhole.online.log import Journal, Log, decision_of, rows
+    from keyhole.online.log.replaying import Replay
+    from keyhole.online.logged import LoggedBandit
 
-__all__ = ["Bandit", "Decision", "Decisions", "Effects", "Explanation", "Log"]
+__all__ = [
+    "Bandit",
+    "Decision",
+    "Decisions",
+    "Effects",
+    "Explanation",
+    "Journal",
+    "Log",
+    "LoggedBandit",
+    "Replay",
+    "decision_of",
+    "rows",
+]
+
+# What needs the extra "logs", which deciding does not.
+_HOMES = {
+    "Journal": "keyhole.online.log",
+    "Log": "keyhole.online.log",
+    "LoggedBandit": "keyhole.online.logged",
+    "Replay": "keyhole.online.log.replaying",
+    "decision_of": "keyhole.online.log",
+    "rows": "keyhole.online.log",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # A log needs the extra "logs", which deciding does not.
-    if name == "Log":
-        from keyhole.online.log import Log
-
-        return Log
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -81,6 +82,20 @@ class WholeCalls(sharing.Shared):
         # What an interrupted call has left to do, or to undo; the next call begins with it.
         self._unfinished: Callable[[], None] | None = None
         self._share()
+
+    def _parts(self) -> tuple[Any, ...]:
+        """Return the arguments of `_set`, by which another object takes over."""
+        with self._lock:
+            self._finish()
+            return (
+                self._learner,
+                self._learned,
+                self._random,
+                self._probabilities,
+                self._lineage,
+                self._once,
+                self._columns,
+            )
 
     def _begin_anew(self) -> None:
         """Begin a run of its own, with random numbers of its own."""

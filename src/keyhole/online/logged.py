@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.core import Arm, Floats, Learner, Policy, Seed
+from keyhole.core import Arm, Floats, Learner, Policy, Seed, key_streams
 from keyhole.errors import ForgottenEvent, InvalidValue, UnknownEvent, shown
 from keyhole.files import Path
 from keyhole.online import arguments, storage
 from keyhole.online.bandit import Bandit
-from keyhole.online.decision import Decision
+from keyhole.online.decision import LONGEST_ID, Decision
 from keyhole.online.decisions import Decisions
 from keyhole.online.holding import held_interrupts
 from keyhole.online.lineage import NOTHING, Lineage
-from keyhole.online.log import Log, rows
+from keyhole.online.log import Journal, Log, rows
 from keyhole.online.log.packing import packed
 
 
@@ -39,8 +39,10 @@ class LoggedBandit(Bandit):
     """
 
     _describes = True
-    _log: Log | None = None
+    _log: Journal | None = None
     _quiet = False  # whether warnings wait until a row is written
+    # With a key, the random numbers of a choice are a keyed hash of the id of its event.
+    _draw_key: bytes | None = None
 
     def __init__(
         self,
@@ -70,13 +72,13 @@ class LoggedBandit(Bandit):
             opened.close()
             raise
 
-    def resume(self, log: Log) -> None:
+    def resume(self, log: Journal) -> None:
         """Go on writing to an open log, whose rows have led to this bandit, in a new run."""
         self._lineage = Lineage(self._lineage.everything())
         self._drop_kept()
         self._write_start(log, resumed=True)
 
-    def _write_start(self, log: Log, *, resumed: bool) -> None:
+    def _write_start(self, log: Journal, *, resumed: bool) -> None:
         policy = self.policy
         log.append(
             rows.Start,
@@ -88,8 +90,25 @@ class LoggedBandit(Bandit):
             prior_precision=float(policy.prior_precision),
             bandit=packed(self.to_bytes()),
             resumed=resumed,
+            keyed=self._draw_key is not None,
         )
         self._log = log
+
+    def clear_draws(self) -> None:
+        """Set the random streams to those of no event, if they are keyed."""
+        if self._draw_key is not None:
+            key_streams(self._random, self._draw_key, "")
+
+    def write_start(self) -> None:
+        """Write down the bandit as it is now: the first row of a journal."""
+        assert self._log is not None
+        self._write_start(self._log, resumed=False)
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+        name: str = self._lineage.run
+        return name
 
     def begin_run(self, name: str) -> None:
         """Go on in the run of this name: that of the bandit that wrote a log."""
@@ -100,24 +119,36 @@ class LoggedBandit(Bandit):
         self._lineage.decisions, self._lineage.additions = past
         self._drop_kept()
 
+    @classmethod
+    def writing_to(
+        cls, bandit: Bandit, journal: Journal, draw_key: bytes | None = None
+    ) -> LoggedBandit:
+        """Return a bandit that takes over all that another has learned, and writes to a journal.
+
+        Parameters
+        ----------
+        bandit : Bandit
+            The other one, which must not be used any more.
+        journal : Journal
+            Where rows go.
+        draw_key : bytes, optional
+            Draw the random numbers of a choice by a keyed hash of the id of its event.
+        """
+        logged = object.__new__(cls)
+        logged._set(*bandit._parts())
+        logged._log, logged._draw_key = journal, draw_key
+        return logged
+
     def without_log(self) -> Bandit:
         """Return this bandit as one that writes nothing; it takes over all that was learned."""
         bandit = object.__new__(Bandit)
-        bandit._set(
-            self._learner,
-            self._learned,
-            self._random,
-            self._probabilities,
-            self._lineage,
-            self._once,
-            self._columns,
-        )
+        bandit._set(*self._parts())
         return bandit
 
     @property
     def log(self) -> Log | None:
-        """The log."""
-        return self._log
+        """The log, if it is a file."""
+        return self._log if isinstance(self._log, Log) else None
 
     # -- one call, one row ------------------------------------------------------------------------
 
@@ -133,7 +164,7 @@ class LoggedBandit(Bandit):
         super()._see(seen)
         self._seen = seen
 
-    def _write_levels(self, log: Log, before: tuple[tuple[str, str], ...] | None) -> None:
+    def _write_levels(self, log: Journal, before: tuple[tuple[str, str], ...] | None) -> None:
         """Write down the levels that got columns since `before`."""
         grown = self._learned.grown
         if grown is not None and grown != before:
@@ -142,7 +173,12 @@ class LoggedBandit(Bandit):
     # -- choosing ---------------------------------------------------------------------------------
 
     def choose(
-        self, y: Any, *, among: Iterable[Arm] | None = None, sensor: object = None
+        self,
+        y: Any,
+        *,
+        among: Iterable[Arm] | None = None,
+        sensor: object = None,
+        event: str | None = None,
     ) -> Decision:
         """Choose an arm, as `Bandit.choose`, and write it down.
 
@@ -150,13 +186,21 @@ class LoggedBandit(Bandit):
         ----------
         y, among, sensor
             As in `Bandit.choose`.
+        event : str, optional
+            The id of the decision, which no other has; by default it gets one.
         """
         if among is not None and not isinstance(among, Mapping | tuple):
             among = tuple(among)  # an iterator serves once
         with self._writing() as log:
+            if event is not None:
+                self._check_new(log, event)
             before, version = self._learned.grown, log.seq
             self._rows: Any = None
+            if self._draw_key is not None:
+                key_streams(self._random, self._draw_key, event or "")
             decision = super().choose(y, among=among, sensor=sensor)
+            if event is not None:
+                decision._id = event
             self._write_levels(log, before)
             seen: Iterable[Floats]
             if not decision._is_for_all:
@@ -167,6 +211,42 @@ class LoggedBandit(Bandit):
                 rows.Decision, **self._fields(decision, seen, version, self._candidates(among))
             )
         return decision
+
+    def _check_new(self, log: Journal, event: str) -> None:
+        """Raise unless a text can be the id of a new decision."""
+        if not (isinstance(event, str) and 0 < len(event) <= LONGEST_ID):
+            raise InvalidValue(
+                f"event must be a text of 1 to {LONGEST_ID} characters, got {shown(event)}"
+            )
+        if log.status(event) != "unknown":
+            raise InvalidValue(f"event must be a new id, got {shown(event)}, which was decided")
+
+    def encoded(
+        self, y: Any, among: Mapping[Arm, Any] | None = None
+    ) -> tuple[Floats, tuple[Arm, ...] | None]:
+        """Return a record as rows of numbers, (1 or n, dim), and the candidates they are of.
+
+        New levels of growing categories get their columns, and are written down.
+
+        Parameters
+        ----------
+        y : record or array_like
+            The record, or numbers.
+        among : dict of names and records, optional
+            The candidates, if features have some of arms.
+        """
+        with self._writing() as log:
+            self._finish()
+            before = self._learned.grown
+            numbers, names = super()._numbers_of(y, among)
+            self._write_levels(log, before)
+            rows_of_y = np.atleast_2d(np.asarray(self._observer.numbers(numbers), dtype=np.float64))
+        return rows_of_y, None if names is None else tuple(names)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if choices change nothing that is learned."""
+        return self._learned.is_plain
 
     def _numbers_of(self, y: Any, among: Any) -> tuple[Any, Any]:
         numbers, names = super()._numbers_of(y, among)
@@ -314,7 +394,7 @@ class LoggedBandit(Bandit):
 
     def _write_rewards(
         self,
-        log: Log,
+        log: Journal,
         decisions: list[Decision],
         rewards: list[float],
         again: bool,
@@ -359,8 +439,9 @@ class LoggedBandit(Bandit):
         log = self._log
         if log is None:
             raise UnknownEvent(f"this bandit has no log, in which {shown(event)} could be")
-        grown = self._learned.grown
-        return log.decision(event, grown, self._learned.recipe)
+        found = log.decision(event, self._learned.grown, self._learned.recipe)
+        found._run = self._lineage.run  # what is in the log was seen
+        return found
 
     def forget(self, event: str) -> None:
         """Take the rewards of a decision out again: the sums are those of a log without them.
@@ -391,6 +472,18 @@ class LoggedBandit(Bandit):
                 raise ForgottenEvent(f"event {event!r} was forgotten already")
             self.take_out(log.learned(event))
             log.append(rows.Forget, event=event)
+
+    def amend(self, event: str, reward: float) -> None:
+        """Replace the reward of a decision that was learned.
+
+        Parameters
+        ----------
+        event : str
+            The id of the decision.
+        reward : float
+            Its reward from now on.
+        """
+        raise NotImplementedError
 
     def take_out(self, learned: list[tuple[Decision, float]]) -> None:
         """Take rewards out of the sums: all of them, or none.
@@ -466,7 +559,7 @@ class _Writing:
     def __init__(self, bandit: LoggedBandit) -> None:
         self.bandit, self.held = bandit, held_interrupts()
 
-    def __enter__(self) -> Log:
+    def __enter__(self) -> Journal:
         self.held.__enter__()
         bandit = self.bandit
         bandit._lock.acquire()

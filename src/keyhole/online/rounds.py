@@ -318,7 +318,7 @@ class Rounds(WholeCalls):
                 np.array([parameter]), y[None], np.array([reward]), weights
             )
         else:
-            if observer.watches and not self._lineage.has_seen(decision.id):
+            if observer.watches and not self._has_seen(decision):
                 # Made elsewhere: it is seen and learned, or neither, so that a retry counts once.
                 self._learn_rows([decision], y[None], raw[None], np.array([reward]))
                 return
@@ -391,9 +391,14 @@ class Rounds(WholeCalls):
         """Return the observations of the decisions that this bandit has not seen yet."""
         if isinstance(decisions, Decisions):
             return raw[:0] if self._lineage.has_seen(decisions.id) else raw
-        unseen = np.array([not self._lineage.has_seen(each.id) for each in decisions], dtype=bool)
+        unseen = np.array([not self._has_seen(each) for each in decisions], dtype=bool)
         rows: Floats = raw[unseen]
         return rows
+
+    def _has_seen(self, decision: Decision) -> bool:
+        """Tell whether the observation of a decision was seen when it was made."""
+        # A decision whose id was given to it knows its run alone.
+        return decision._run == self._lineage.run or self._lineage.has_seen(decision.id)
 
     def _see(self, rows: Floats) -> None:
         """Add observations to what was seen, where anything follows from that.

@@ -21,6 +21,7 @@ from keyhole.files import Path, checked_path, naming
 from keyhole.online.decision import Decision
 from keyhole.online.log import parquet, rows
 from keyhole.online.log.appending import Appender, lines
+from keyhole.online.log.decisions import decision_of
 from keyhole.online.log.events import FORGOTTEN, LEARNED, UNKNOWN, WORDS, Events
 
 if TYPE_CHECKING:
@@ -193,23 +194,10 @@ class Log:
         recipe: str | None,
     ) -> Decision:
         """Return the decision of a row; see `decision`."""
-        if isinstance(row, rows.Given):
-            return Decision.from_dict(row.decision)
-        own = 0
-        if len(row.y) > 1:
-            names = self._candidates_at(row) if row.arms is None else row.arms
-            own = names.index(row.arm)
-        seen: Any = row.y[own] if row.filled is None else row.filled  # null is a missing entry
-        return Decision(
-            arm=row.arm,
-            observation=seen,
-            probability=row.probability,
-            score=row.score,
-            id=row.event,
-            predicted=row.predicted or (),
-            levels=None if grown is None else grown[: row.levels],
-            recipe=recipe,
-        )
+        names: list[Arm] | None = None
+        if isinstance(row, rows.Decision) and len(row.y) > 1 and row.arms is None:
+            names = self._candidates_at(row)
+        return decision_of(row, names, grown, recipe)
 
     def _candidates_at(self, row: rows.Decision) -> list[Arm]:
         """Return all arms as they were when a decision was made, whose row of y is wanted."""

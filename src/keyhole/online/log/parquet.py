@@ -67,6 +67,12 @@ def schema(*, names_are_numbers: bool) -> pa.Schema:
         "value": number,
         "again": arrow.bool_(),
         "batch": arrow.list_(whole),
+        "request": text,
+        "due": number,
+        "deferred": arrow.bool_(),
+        "served": arm,
+        "id": text,
+        "outcome": number,
         "other": text,
     }
     return arrow.schema(list(columns.items()), metadata={VERSION: str(rows.SCHEMA).encode()})

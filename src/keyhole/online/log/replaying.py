@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import numpy as np
 
-from keyhole.core import Encoder, Policy, Recipe
+from keyhole.core import Encoder, Policy, Recipe, key_streams
 from keyhole.errors import FileError, FileMissing, KeyholeError, KeyholeWarning
 from keyhole.files import Path
 from keyhole.online.bandit import Bandit
@@ -72,6 +73,14 @@ def _folded(log: Log, policy: Policy | None, features: Recipe | None) -> LoggedB
     return bandit
 
 
+class Named(Protocol):
+    """What rows are of, for messages."""
+
+    @property
+    def path(self) -> object:
+        """Its name."""
+
+
 class Replay:
     """The fold of rows into a bandit.
 
@@ -81,10 +90,19 @@ class Replay:
         The log, for messages.
     policy, features
         As in `Bandit.load`.
+    draw_key : bytes, optional
+        The key of the draws, if they are keyed by the ids of events.
     """
 
-    def __init__(self, log: Log, policy: Policy | None, features: Recipe | None) -> None:
+    def __init__(
+        self,
+        log: Named,
+        policy: Policy | None,
+        features: Recipe | None,
+        draw_key: bytes | None = None,
+    ) -> None:
         self.log, self.policy, self.features = log, policy, features
+        self.draw_key = draw_key
         self.bandit: Any = None
         # Decisions that have no reward yet, by id; and those without an id, in order.
         self.decisions: dict[str, Decision] = {}
@@ -117,10 +135,9 @@ class Replay:
 
     def _decision(self, row: rows.Decision) -> None:
         if row.batch is None:
-            y = np.array(row.y, dtype=np.float64)
-            made = Bandit.choose(self.bandit, y, among=row.arms)
+            made = self.choice_of(row)
             self._check(row, made)
-            self.decisions[row.event] = made
+            self.keep(row, made)
             return
         self.choices.append(row)
         if row.batch[0] + 1 < row.batch[1]:
@@ -131,7 +148,33 @@ class Replay:
         chosen = Bandit.choose_many(self.bandit, rounds, among=first.arms)
         for one, each in zip(batch, chosen, strict=True):
             self._check(one, each)
-            self.decisions[one.event] = each
+            self.keep(one, each)
+
+    def among(self, row: rows.Decision) -> Iterable[rows.Name] | None:
+        """Return the candidates of a row, for `Bandit.choose`."""
+        return row.arms
+
+    def choice_of(self, row: rows.Decision) -> Decision:
+        """Return the choice of a row, made again."""
+        if self.draw_key is not None:
+            key_streams(self.bandit._random, self.draw_key, row.event)
+        y = np.array(row.y, dtype=np.float64)
+        made = Bandit.choose(self.bandit, y, among=self.among(row))
+        if not row.event.startswith(f"{made._run}-"):
+            made._id = row.event  # the caller gave it
+        return made
+
+    def keep(self, row: rows.Decision, made: Decision) -> None:
+        """Keep a decision for its reward.
+
+        Parameters
+        ----------
+        row : Decision
+            Its row.
+        made : Decision
+            The choice, made again.
+        """
+        self.decisions[row.event] = made if row.served is None else made.instead(row.served)
 
     def _check(self, row: rows.Decision, made: Decision) -> None:
         wanted = (row.event, row.arm, row.probability, row.score)

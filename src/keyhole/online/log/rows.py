@@ -11,6 +11,12 @@ A row is a JSON object on a line of its own, with the field `kind`:
     arms        arms were added or removed
     merge       what another bandit had learned was added
     forget      the reward of a decision was taken out again
+    amend       the reward of a decision was replaced
+    outcome     a reward came, and was not learned (yet)
+    activate    a decision became active: from now on it is waited for its rewards
+    due         rewards of a decision are no longer waited for, and nothing was learned
+    served      a baseline was answered, without a decision
+    settings    the settings of a loop of the decision service
 
 Rows are numbered from 1 without gaps (`seq`). What a bandit has learned is a function of the rows
 up to a number: that number is the version of its state. NaN is null: a missing entry.
@@ -70,6 +76,7 @@ class Start(Row, frozen=True, kw_only=True):
     prior_precision: float
     bandit: str  # its file, compressed, in base 64
     resumed: bool = False  # it goes on from the rows before
+    keyed: bool = False  # the draws of a choice are a keyed hash of the id of its event
 
 
 class Decision(Row, frozen=True, kw_only=True):
@@ -107,6 +114,14 @@ class Decision(Row, frozen=True, kw_only=True):
         How many levels of growing categories had columns; `levels` rows have their names.
     batch : tuple of int, optional
         Place and size, for a decision of `choose_many`.
+    request : str, optional
+        A digest of the request that it answers, of the decision service.
+    due : float, optional
+        When rewards are no longer waited for, in seconds since 1970.
+    deferred : bool, default False
+        Whether it is not active yet.
+    served : str or int, optional
+        The arm that was served in place of the chosen one, with certainty.
     """
 
     event: str
@@ -127,6 +142,10 @@ class Decision(Row, frozen=True, kw_only=True):
     filled: Numbers | None = None
     levels: int | None = None
     batch: tuple[int, int] | None = None
+    request: str | None = None
+    due: float | None = None
+    deferred: bool = False
+    served: Name | None = None
 
 
 class Given(Row, frozen=True, kw_only=True):
@@ -137,12 +156,18 @@ class Given(Row, frozen=True, kw_only=True):
 
 
 class Reward(Row, frozen=True, kw_only=True):
-    """The reward of a decision was learned; `again` if it was one more."""
+    """The reward of a decision was learned; `again` if it was one more.
+
+    In the decision service `id` and `outcome` are those of the reward that came; without them the
+    event was due, and `value` is what its rewards come to.
+    """
 
     event: str | None
     value: float
     again: bool = False
     batch: tuple[int, int] | None = None
+    id: str | None = None
+    outcome: float | None = None
 
 
 class Observe(Row, frozen=True, kw_only=True):
@@ -182,7 +207,68 @@ class Forget(Row, frozen=True, kw_only=True):
     event: str
 
 
-AnyRow: TypeAlias = Start | Decision | Given | Reward | Observe | Levels | Arms | Merge | Forget
+class Amend(Row, frozen=True, kw_only=True):
+    """The reward of a decision was replaced; `id` and `outcome` as in `Reward`."""
+
+    event: str
+    value: float
+    id: str | None = None
+    outcome: float | None = None
+
+
+class Outcome(Row, frozen=True, kw_only=True):
+    """A reward came, and was not learned: it is held, late, or its event is not active."""
+
+    event: str
+    id: str
+    value: float
+
+
+class Activate(Row, frozen=True, kw_only=True):
+    """A decision became active."""
+
+    event: str
+    due: float | None = None
+
+
+class Due(Row, frozen=True, kw_only=True):
+    """Rewards of a decision are no longer waited for, and there was nothing to learn."""
+
+    event: str
+
+
+class Served(Row, frozen=True, kw_only=True):
+    """A baseline was answered without a decision, by a loop that is off."""
+
+    event: str
+    arm: Name
+    arms: list[Name]
+    request: str
+
+
+class Settings(Row, frozen=True, kw_only=True):
+    """The settings of a loop, from here on."""
+
+    settings: dict[str, Any]
+
+
+AnyRow: TypeAlias = (
+    Start
+    | Decision
+    | Given
+    | Reward
+    | Observe
+    | Levels
+    | Arms
+    | Merge
+    | Forget
+    | Amend
+    | Outcome
+    | Activate
+    | Due
+    | Served
+    | Settings
+)
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyRow)

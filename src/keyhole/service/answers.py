@@ -1,0 +1,67 @@
+"""The answer to a request, from the row of its decision: the same row gives the same answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from keyhole.core import Arm, choice_probabilities
+from keyhole.online import rows
+from keyhole.service.requests import DecideAnswer
+
+
+def decide_answer(
+    row: rows.Decision | rows.Served, explanation: dict[str, Any] | None
+) -> DecideAnswer:
+    """Return the answer of a decision.
+
+    Parameters
+    ----------
+    row : Decision or Served
+        Its row.
+    explanation : dict, optional
+        What each feature adds.
+    """
+    if isinstance(row, rows.Served):
+        return DecideAnswer(
+            event_id=row.event,
+            action=str(row.arm),
+            probability=1.0,
+            probabilities=_certain(row.arms, row.arm),
+            score=None,
+            version=row.seq - 1,
+            mode="off",
+        )
+    names, served = row.arms or [], row.served
+    return DecideAnswer(
+        event_id=row.event,
+        action=str(row.arm if served is None else served),
+        probability=row.probability if served is None and row.probability is not None else 1.0,
+        probabilities=_certain(names, served) if served is not None else probabilities(row, names),
+        score=row.score,
+        version=row.version,
+        mode="online" if served is None else "shadow",
+        proposed=None if served is None else str(row.arm),
+        explanation=explanation,
+    )
+
+
+def probabilities(row: rows.Decision, names: list[Arm]) -> dict[str, float]:
+    """Return the exact probability of every candidate of a decision.
+
+    Parameters
+    ----------
+    row : Decision
+        Its row.
+    names : list of arms
+        The candidates.
+    """
+    mean, width = np.array([row.mean]), np.array([row.width])
+    location = mean + width * np.array(row.optimism)
+    chances = choice_probabilities(location, width * np.array(row.dispersion), epsilon=row.epsilon)
+    return dict(zip(map(str, names), chances[0].tolist(), strict=True))
+
+
+def _certain(names: list[Arm], served: Arm) -> dict[str, float]:
+    return {str(name): float(name == served) for name in names}

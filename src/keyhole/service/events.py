@@ -1,0 +1,115 @@
+"""`Event`: what the service knows of one decision, and what its rewards come to.
+
+It is an index of the log: every field follows from rows, and `Event` has no other memory.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from statistics import fmean
+
+from keyhole.online import rows
+from keyhole.service.settings import Aggregate
+
+
+class State(IntEnum):
+    """What became of an event."""
+
+    DEFERRED = 0  # decided, and not active: it is not learned
+    OPEN = 1  # active: rewards are waited for
+    ENDED = 2  # due: a reward is late
+    FORGOTTEN = 3
+
+
+@dataclass(slots=True)
+class Event:
+    """A decision, and the rewards that came for it.
+
+    Parameters
+    ----------
+    name : str
+        Its id.
+    seq : int
+        The number of the row of its decision.
+    request : bytes
+        A digest of the request that it answers.
+    state : State
+        What became of it.
+    due : float or None
+        When rewards are no longer waited for.
+    learned : float or None
+        The reward that the sums have; None if they have none.
+    learns : bool
+        Whether it is learned at all: events of a loop that is off are not.
+    rewards : dict of str to float
+        The rewards that came, by their ids, in order.
+    row : Decision, optional
+        The row of its decision, if it is in memory.
+    """
+
+    name: str
+    seq: int
+    request: bytes
+    state: State = State.OPEN
+    due: float | None = None
+    learned: float | None = None
+    learns: bool = True
+    rewards: dict[str, float] = field(default_factory=dict)
+    row: rows.Decision | rows.Served | None = None
+
+    def total(self, aggregate: Aggregate, default: float | None) -> float | None:
+        """Return what the rewards come to; the default if there are none.
+
+        Parameters
+        ----------
+        aggregate : str
+            How several rewards are put together.
+        default : float or None
+            The reward of an event without any.
+        """
+        values = list(self.rewards.values())
+        return AGGREGATES[aggregate](values) if values else default
+
+
+AGGREGATES: dict[Aggregate, Callable[[list[float]], float]] = {
+    "sum": sum,
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "mean": fmean,
+    "max": max,
+    "min": min,
+}
+
+
+class EventCache:
+    """The events of a loop that were used last; all others are in the database.
+
+    Parameters
+    ----------
+    read : callable
+        Returns an event of the database by its id, or None.
+    size : int
+        How many events are kept.
+    """
+
+    def __init__(self, read: Callable[[str], Event | None], size: int) -> None:
+        self._read, self._size = read, size
+        self._events: OrderedDict[str, Event] = OrderedDict()
+
+    def get(self, name: str) -> Event | None:
+        """Return an event by its id, or None."""
+        event = self._events.get(name)
+        if event is None:
+            event = self._read(name)
+            if event is not None:
+                self.add(event)
+        return event
+
+    def add(self, event: Event) -> None:
+        """Keep an event."""
+        self._events[event.name] = event
+        if len(self._events) > self._size:
+            self._events.popitem(last=False)

@@ -1,0 +1,90 @@
+"""The fold of a loop: rows of its log become its bandit, by the calls that made the rows.
+
+A snapshot stands for the rows up to its number. To go on, decisions of a plain learner need not be
+made again: they change nothing that is learned. `verify` makes every decision again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from keyhole.errors import FileError, KeyholeWarning
+from keyhole.online import Decision, LoggedBandit, Replay, rows
+from keyhole.service.candidates import bandit_among
+from keyhole.service.journal import LoopJournal
+
+# Rows that tell of events, and change nothing that is learned.
+OF_EVENTS = frozenset({"outcome", "activate", "due", "served", "settings"})
+
+
+class LoopReplay(Replay):
+    """The fold of the rows of a loop.
+
+    Parameters
+    ----------
+    journal : LoopJournal
+        Where decisions are found by their events.
+    draw_key : bytes
+        The key of the draws.
+    bandit : LoggedBandit, optional
+        The bandit of a snapshot.
+    verifies : bool, default False
+        Make every decision again, and compare it with its row.
+    """
+
+    def __init__(
+        self,
+        journal: LoopJournal,
+        draw_key: bytes,
+        bandit: LoggedBandit | None = None,
+        *,
+        verifies: bool = False,
+    ) -> None:
+        super().__init__(journal, None, None, draw_key)
+        self.bandit, self.journal, self.verifies = bandit, journal, verifies
+
+    def fold(self, given: Iterable[tuple[int, str, bytes]]) -> LoggedBandit:
+        """Take in rows, as the database has them, and return the bandit."""
+        skips = False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
+            for seq, kind, body in given:
+                if seq != self.journal.seq + 1:
+                    raise FileError(
+                        f"{self.log.path}: row {self.journal.seq + 1} is missing before row {seq}"
+                    )
+                self.journal.seq = seq
+                if kind in OF_EVENTS:
+                    continue
+                if kind == "decision" and skips:
+                    self.bandit._lineage.decisions += 1
+                    continue
+                self.take(self._decoded(seq, body))
+                skips = not self.verifies and self.bandit.is_plain
+        if self.bandit is None:
+            raise FileError(f"{self.log.path} has no rows")
+        bandit: LoggedBandit = self.bandit
+        return bandit
+
+    def _decoded(self, seq: int, body: bytes) -> rows.AnyRow:
+        try:
+            return rows.decoded(body)
+        except rows.DamagedRow as reason:
+            raise FileError(f"row {seq} of {self.log.path} is damaged: {reason}") from None
+
+    def _start(self, row: rows.Start) -> None:
+        super()._start(row)
+        self.bandit = LoggedBandit.writing_to(self.bandit, self.journal, self.draw_key)
+
+    def among(self, row: rows.Decision) -> tuple[rows.Name, ...] | None:
+        """Return the candidates of a row in the way that they were given."""
+        return None if row.arms is None else bandit_among(self.bandit, tuple(row.arms))
+
+    def keep(self, row: rows.Decision, made: Decision) -> None:
+        """Keep nothing: decisions are found by their events."""
+
+    def _of(self, row: rows.Reward) -> Decision:
+        assert row.event is not None
+        decision: Decision = self.bandit.decision(row.event)
+        return decision

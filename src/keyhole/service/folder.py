@@ -1,0 +1,53 @@
+"""The folder of a service: one process at a time works on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from keyhole.errors import FileUnusable
+from keyhole.files import Path, checked_path, naming
+
+if sys.platform != "win32":
+    import fcntl
+
+DATABASE = "keyhole.db"
+
+
+class Folder:
+    """A folder that this process has to itself.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder, which is made if it does not exist; only its owner may enter.
+
+    Raises
+    ------
+    FileUnusable
+        If another process works on it, or it cannot be made or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = os.fspath(checked_path("folder", path))
+        with naming("write", self.path):
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+            lock = os.path.join(self.path, "lock")
+            self._lock = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise FileUnusable(
+                f"{self.path} is in use by another process: one service works on a folder"
+            ) from None
+
+    @property
+    def database(self) -> str:
+        """The path of the database."""
+        return os.path.join(self.path, DATABASE)
+
+    def close(self) -> None:
+        """Leave the folder to others."""
+        os.close(self._lock)

@@ -1,0 +1,139 @@
+"""How a loop comes into memory: made anew, or from its last snapshot and the rows after it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import secrets
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+import keyhole
+from keyhole.core import kernels
+from keyhole.errors import FileError
+from keyhole.online import Bandit, LoggedBandit, rows
+from keyhole.service.events import EventCache
+from keyhole.service.fold import LoopReplay
+from keyhole.service.journal import LoopJournal
+from keyhole.service.loop import Loop
+from keyhole.service.settings import LoopSettings
+from keyhole.service.store import Store, Unit
+
+# Events that a loop keeps in memory; a row of 5 arms and dim 10 takes about 2 kB.
+CACHED_EVENTS = 20_000
+
+
+class Place(NamedTuple):
+    """What every loop of a service works with."""
+
+    store: Store
+    submit: Callable[[Unit], int]
+    now: Callable[[], float]
+
+
+def fingerprint() -> str:
+    """Return what equal bits depend on: the kernels' build, the processor's kind, the version."""
+    return f"{keyhole.__version__} {kernels.BUILD} {platform.machine()}"
+
+
+def made(place: Place, number: int, name: str, settings: LoopSettings) -> Loop:
+    """Make a new loop, and have its first rows written.
+
+    Parameters
+    ----------
+    place : Place
+        What it works with.
+    number : int
+        Its number.
+    name : str
+        Its name.
+    settings : LoopSettings
+        Its settings.
+    """
+    key = secrets.token_bytes(32)
+    events, journal = _parts(place, number, name)
+    bandit = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
+    journal.append(rows.Settings, settings=settings.to_dict())
+    logged = LoggedBandit.writing_to(bandit, journal, key)
+    logged.write_start()
+    loop = Loop(number, name, settings, logged, journal, events, place.submit, place.now)
+    statement = "INSERT INTO loop VALUES (?, ?, ?, ?, ?, ?)"
+    values = (number, name, place.now(), key, msgspec.json.encode(settings), logged.run)
+    loop.unit = place.submit(Unit(journal.take(), [], [], [(statement, values)]))
+    return loop
+
+
+def loaded(place: Place, number: int) -> Loop:
+    """Return a loop of the database.
+
+    Parameters
+    ----------
+    place : Place
+        What it works with.
+    number : int
+        Its number.
+
+    Raises
+    ------
+    FileError
+        If its rows or its snapshot are damaged.
+    """
+    store = place.store
+    [(name, key, given, run)] = store.query(
+        "SELECT name, draw_key, settings, run FROM loop WHERE id = ?", (number,)
+    )
+    events, journal = _parts(place, number, name)
+    replay = LoopReplay(journal, key, restored(store, number, journal, key, run))
+    bandit = replay.fold(store.rows(number, journal.seq))
+    settings = LoopSettings.of(msgspec.json.decode(given))
+    return Loop(number, name, settings, bandit, journal, events, place.submit, place.now)
+
+
+def restored(
+    store: Store, number: int, journal: LoopJournal, key: bytes, run: str
+) -> LoggedBandit | None:
+    """Return the bandit of a loop's last snapshot, and set the journal to its row; or None.
+
+    Parameters
+    ----------
+    store : Store
+        The database.
+    number : int
+        The number of the loop.
+    journal : LoopJournal
+        Its journal.
+    key : bytes
+        The key of its draws.
+    run : str
+        The name of its run.
+    """
+    found = store.snapshot(number)
+    if found is None:
+        return None
+    seq, _, checksum, model = found
+    if hashlib.sha256(model).digest() != checksum:
+        raise FileError(f"the snapshot of {journal.path} at row {seq} is damaged")
+    logged = LoggedBandit.writing_to(Bandit.load(model, resume=True), journal, key)
+    logged.begin_run(run)
+    journal.seq = seq
+    return logged
+
+
+def snapshot(loop: Loop) -> Unit:
+    """Return a unit that keeps a loop as it is now, and the snapshot before that."""
+    model = loop.model()
+    checksum = hashlib.sha256(model).digest()
+    values = (loop.number, loop.version, fingerprint(), checksum, model)
+    older = (
+        "DELETE FROM snapshot WHERE loop = ?1 AND seq NOT IN "
+        "(SELECT seq FROM snapshot WHERE loop = ?1 ORDER BY seq DESC LIMIT 2)"
+    )
+    insert = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)"
+    return Unit([], [], [], [(insert, values), (older, (loop.number,))])
+
+
+def _parts(place: Place, number: int, name: str) -> tuple[EventCache, LoopJournal]:
+    events = EventCache(lambda event: place.store.event(number, event), CACHED_EVENTS)
+    return events, LoopJournal(number, name, place.store, events, place.now)

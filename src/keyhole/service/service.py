@@ -1,0 +1,227 @@
+"""`Service`: the loops of a folder, without HTTP.
+
+One thread calls it. What it is asked changes memory at once, and `wait` returns when that is on the
+disk; an answer that was sent before would not be a promise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import uuid
+from collections.abc import Callable
+from typing import Any, Self
+
+import msgspec
+
+from keyhole.errors import InvalidValue, shown
+from keyhole.files import Path
+from keyhole.service import loading
+from keyhole.service.clock import Clock
+from keyhole.service.folder import Folder
+from keyhole.service.loop import MOST_DUE, Decided, Loop
+from keyhole.service.requests import DecideRequest
+from keyhole.service.settings import LoopSettings
+from keyhole.service.store import Store
+from keyhole.service.writer import Writer
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# Rows after which a loop is kept whole: at a start only the rows after it are taken in.
+SNAPSHOT_EVERY = 20_000
+
+
+class UnknownLoop(InvalidValue):
+    """The name of a loop that there is not; nothing was changed."""
+
+
+class Service:
+    """The loops of a folder.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder, which is made if it does not exist.
+    now : callable, optional
+        The clock, in seconds since 1970.
+    synchronous : {"FULL", "OFF"}, default "FULL"
+        Whether the disk confirms what is written; "OFF" is for measurements and fault tests.
+    vfs : str, optional
+        The file system layer of SQLite, for fault tests.
+    notify : callable, optional
+        Called by the writing thread after each commit; see `Writer`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from keyhole.service import DecideRequest, Service
+    >>> service = Service(tempfile.mkdtemp())
+    >>> loop = service.create("home", {"arms": ["A", "B"], "dim": 2})
+    >>> decided = service.decide("home", DecideRequest(context=[1.0, 0.5], event_id="o-1"))
+    >>> service.loop("home").reward("o-1", 1.0).status
+    'counted'
+    >>> service.close()
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        now: Callable[[], float] | None = None,
+        synchronous: str = "FULL",
+        vfs: str | None = None,
+        notify: Callable[[int, BaseException | None], None] | None = None,
+    ) -> None:
+        self._folder = Folder(folder)
+        self._now, self._notify = now or Clock(), notify
+        self._options: dict[str, Any] = {"synchronous": synchronous, "vfs": vfs}
+        try:
+            self._open()
+        except BaseException:
+            self._folder.close()
+            raise
+
+    def _open(self) -> None:
+        self.store = Store(self._folder.database, **self._options)
+        self.writer = Writer(self.store, self._notify)
+        self._place = loading.Place(self.store, self._submit, self._now)
+        listed = self.store.query("SELECT id, name FROM loop ORDER BY id")
+        self._numbers: dict[str, int] = {name: number for number, name in listed}
+        self._loops: dict[str, Loop] = {}
+        self._snapshots: dict[str, int] = {}
+
+    def _submit(self, unit: Any) -> int:
+        return self.writer.submit(unit)
+
+    @property
+    def path(self) -> str:
+        """The folder."""
+        return self._folder.path
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all loops."""
+        return list(self._numbers)
+
+    def loop(self, name: str) -> Loop:
+        """Return a loop, or raise `UnknownLoop`."""
+        found = self._loops.get(name)
+        if found is None or found.is_broken:
+            if name not in self._numbers:
+                raise UnknownLoop(f"there is no loop {shown(name)}")
+            if found is not None:
+                self.recover()  # what was submitted is written first
+            found = self._loops[name] = loading.loaded(self._place, self._numbers[name])
+            self._snapshots[name] = found.version
+        return found
+
+    def create(self, name: str, settings: LoopSettings | dict[str, Any]) -> Loop:
+        """Make a loop, or change the settings of one that is there.
+
+        Parameters
+        ----------
+        name : str
+            Its name: letters, digits, ".", "_" and "-".
+        settings : LoopSettings or dict
+            Its settings.
+        """
+        if not NAME.fullmatch(name):
+            raise InvalidValue(
+                "the name of a loop must be 1 to 100 letters, digits, '.', '_' or '-', and begin "
+                f"with a letter or digit, got {shown(name)}"
+            )
+        checked = LoopSettings.of(settings)
+        if name in self._numbers:
+            loop = self.loop(name)
+            if loop.settings != checked:
+                loop.change(checked)
+            return loop
+        number = max(self._numbers.values(), default=0) + 1
+        loop = loading.made(self._place, number, name, checked)
+        self._numbers[name], self._loops[name], self._snapshots[name] = number, loop, loop.version
+        return loop
+
+    # -- deciding ---------------------------------------------------------------------------------
+
+    def decide(self, name: str, request: DecideRequest, digest: bytes | None = None) -> Decided:
+        """Decide in a loop.
+
+        Parameters
+        ----------
+        name : str
+            The loop.
+        request : DecideRequest
+            The request.
+        digest : bytes, optional
+            A digest of it; by default that of its content.
+        """
+        event = request.event_id or new_event_id(self._now())
+        return self.loop(name).decide(event, request, digest or request_digest(request))
+
+    def wait(self, unit: int) -> None:
+        """Return when a unit is on the disk, or raise `FileUnusable`."""
+        self.writer.wait(unit)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def tick(self) -> int:
+        """End events that are due, keep loops that have grown, and return how many events ended."""
+        ended = 0
+        for name, number in list(self._numbers.items()):
+            names = self.store.due(number, self._now(), MOST_DUE)
+            if names:
+                ended += self.loop(name).time_out(names)
+        for name, loop in self._loops.items():
+            if loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
+                self.keep(loop)
+        return ended
+
+    def keep(self, loop: Loop) -> None:
+        """Write a snapshot of a loop."""
+        loop.unit = self._submit(loading.snapshot(loop))
+        self._snapshots[loop.name] = loop.version
+
+    def recover(self) -> None:
+        """Write what can be written, and load all loops again from what was.
+
+        After a failure of the disk, memory is ahead of the database.
+        """
+        self.writer.close()
+        self.store.close()
+        self._open()
+
+    def close(self) -> None:
+        """Write all that was submitted, a snapshot of every loop, and close the folder."""
+        try:
+            if self.writer.failure is None:
+                for name, loop in self._loops.items():
+                    if not loop.is_broken and loop.version > self._snapshots[name]:
+                        self.keep(loop)
+            self.writer.close()
+            if self.writer.failure is not None:
+                raise self.writer.error()
+        finally:
+            self.store.close()
+            self._folder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def new_event_id(now: float) -> str:
+    """Return an id of RFC 9562's version 7: ordered by time, and random."""
+    milliseconds = int(now * 1000) & ((1 << 48) - 1)
+    value = milliseconds << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(uuid.UUID(int=value))
+
+
+def request_digest(request: DecideRequest) -> bytes:
+    """Return what tells a request from others."""
+    return hashlib.blake2b(msgspec.json.encode(request), digest_size=16).digest()

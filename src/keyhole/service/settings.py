@@ -1,0 +1,209 @@
+"""`LoopSettings`: how a loop decides, what it learns from, and in which mode it is.
+
+Settings come as JSON or TOML. They are checked once, and are written into the log whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from keyhole.core import POLICIES, Arm, Features, Learner, Policy
+from keyhole.errors import InvalidValue, KeyholeError, shown
+
+Learning = Literal["at_once", "at_end", "provisional"]
+Aggregate = Literal["sum", "first", "last", "mean", "max", "min"]
+Mode = Literal["online", "shadow", "off"]
+
+# A part of an ISO 8601 duration, and its seconds. Months and years have no fixed length.
+DURATION = re.compile(
+    r"P(?:(?P<W>\d+)W)?(?:(?P<D>\d+)D)?"
+    r"(?:T(?:(?P<H>\d+)H)?(?:(?P<M>\d+)M)?(?:(?P<S>\d+(?:\.\d+)?)S)?)?"
+)
+SECONDS = {"W": 604_800.0, "D": 86_400.0, "H": 3_600.0, "M": 60.0, "S": 1.0}
+LONGEST_WAIT = 366 * 86_400.0
+
+
+class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a loop learns of the rewards of an event.
+
+    Parameters
+    ----------
+    default : float, optional
+        The reward of an event that gets none until it is due.
+    wait : str or float, default "PT10M"
+        How long rewards are waited for: an ISO 8601 duration, or seconds.
+    aggregate : str, default "sum"
+        What several rewards of an event come to: "sum", "first", "last", "mean", "max" or "min".
+    learn : str, optional
+        "at_once" learns rewards as they come. "at_end" learns an event once, when it is due.
+        "provisional" learns the default at once, and amends it. By default "at_end" if there is a
+        default reward, and otherwise "at_once".
+    late : str, default "amend"
+        What a reward after that does: "amend" what was learned, or "ignore".
+    """
+
+    default: float | None = None
+    wait: str | float = "PT10M"
+    aggregate: Aggregate = "sum"
+    learn: Learning | None = None
+    late: Literal["amend", "ignore"] = "amend"
+
+    @property
+    def learning(self) -> Learning:
+        """The learning mode."""
+        return self.learn or ("at_once" if self.default is None else "at_end")
+
+    @property
+    def seconds(self) -> float:
+        """How long rewards are waited for."""
+        return duration(self.wait)
+
+    def check(self) -> None:
+        """Raise `InvalidValue` if settings contradict each other."""
+        duration(self.wait)
+        if self.learning == "provisional" and self.default is None:
+            raise InvalidValue("reward.learn = 'provisional' needs reward.default, got null")
+        if self.learn == "at_once" and self.default is not None:
+            raise InvalidValue(
+                "reward.learn = 'at_once' learns rewards that come, and reward.default must be "
+                f"null, got {self.default}: learning zeros only at the end would favour arms whose "
+                "rewards have not come; use 'at_end' or 'provisional'"
+            )
+
+
+def duration(given: str | float) -> float:
+    """Return the seconds of an ISO 8601 duration, or of a number of seconds."""
+    if isinstance(given, str):
+        match = DURATION.fullmatch(given)
+        parts = {} if match is None else {k: v for k, v in match.groupdict().items() if v}
+        if not parts:
+            raise InvalidValue(
+                f"reward.wait must be a duration such as 'PT4H' or 'P1DT30M', or seconds, got "
+                f"{shown(given)}"
+            )
+        seconds = sum(float(value) * SECONDS[unit] for unit, value in parts.items())
+    else:
+        seconds = float(given)
+    if not 0.0 < seconds <= LONGEST_WAIT:
+        raise InvalidValue(
+            f"reward.wait must be above 0 and at most {LONGEST_WAIT:.0f} seconds, got {given!r}"
+        )
+    return seconds
+
+
+class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of a loop.
+
+    Parameters
+    ----------
+    policy : dict, default {"name": "ThompsonSampling"}
+        The name of a policy, and its settings.
+    arms : list of str, or dict of str to dict, optional
+        The arms, or their records by name. Others join when a request names them.
+    features : dict, optional
+        The arguments of `Features`, with `arms` for those of the arms.
+    dim : int, optional
+        The length of a context that is a list of numbers, in place of features.
+    intercept, standardize : bool, default False
+        As in `Learner`, for contexts that are lists.
+    reward : RewardSettings
+        What is learned of rewards.
+    mode : str, default "online"
+        "online" decides. "shadow" answers the baseline, logs the decision it would have made, and
+        learns from the baseline's rewards. "off" answers the baseline and learns nothing.
+    baseline : str, optional
+        The arm of "shadow" and "off"; by default the first candidate of a request.
+    ignore_unknown_fields : bool, default False
+        Leave out fields of a context that the features do not have, and count them, in place of
+        refusing them.
+    """
+
+    policy: dict[str, Any] = msgspec.field(default_factory=lambda: {"name": "ThompsonSampling"})
+    arms: list[str] | dict[str, dict[str, Any]] = []
+    features: dict[str, Any] | None = None
+    dim: int | None = None
+    intercept: bool = False
+    standardize: bool = False
+    reward: RewardSettings = RewardSettings()
+    mode: Mode = "online"
+    baseline: str | None = None
+    ignore_unknown_fields: bool = False
+
+    @classmethod
+    def of(cls, given: object) -> LoopSettings:
+        """Return settings from JSON values, checked, or raise `InvalidValue`."""
+        try:
+            settings = given if isinstance(given, cls) else msgspec.convert(given, cls)
+        except msgspec.ValidationError as reason:
+            raise InvalidValue(f"settings of a loop: {reason}") from None
+        settings.reward.check()
+        settings.learner()
+        return settings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values, from which `of` makes the same settings."""
+        record: dict[str, Any] = msgspec.to_builtins(self)
+        return record
+
+    def learner(self) -> Learner:
+        """Return the learner."""
+        policy = policy_of(self.policy)
+        if self.features is not None:
+            if self.dim is not None:
+                raise InvalidValue("a loop has features or dim, got both")
+            return Learner(policy, features_of(self.features))
+        if self.dim is None:
+            raise InvalidValue(
+                "a loop needs features, such as {'numbers': ['age']}, or dim, the length of a "
+                "context that is a list of numbers; got neither"
+            )
+        return Learner(policy, intercept=self.intercept, standardize=self.standardize)
+
+    def what_is_fixed(self) -> dict[str, Any]:
+        """Return the settings that what was learned depends on."""
+        record = self.to_dict()
+        names = ("policy", "features", "dim", "intercept", "standardize")
+        return {name: record[name] for name in names}
+
+    @property
+    def arm_names(self) -> list[Arm]:
+        """The names of the arms."""
+        return list(self.arms)
+
+
+def policy_of(given: dict[str, Any]) -> Policy:
+    """Return the policy of its name and settings, or raise `InvalidValue`."""
+    settings = dict(given)
+    name = settings.pop("name", "ThompsonSampling")
+    known = {kind.__name__: kind for kind in POLICIES.values()} | POLICIES
+    if not isinstance(name, str) or name not in known:
+        raise InvalidValue(
+            f"policy.name must be one of {', '.join(sorted(known))}, got {shown(name)}"
+        )
+    policy: Policy = _made("policy", known[name], settings)
+    return policy
+
+
+def features_of(given: dict[str, Any]) -> Features:
+    """Return features from their arguments, or raise `InvalidValue`."""
+    settings = dict(given)
+    if settings.get("arms") is not None:
+        if not isinstance(settings["arms"], dict):
+            raise InvalidValue(f"features.arms must be an object, got {shown(settings['arms'])}")
+        settings["arms"] = features_of(settings["arms"])
+    if "cross" in settings:
+        settings["cross"] = [tuple(pair) for pair in settings["cross"]]
+    made: Features = _made("features", Features, settings)
+    return made
+
+
+def _made(name: str, kind: Any, settings: dict[str, Any]) -> Any:
+    try:
+        return kind(**settings)
+    except KeyholeError as reason:
+        raise InvalidValue(f"{name}: {reason}") from None
+    except TypeError as reason:  # an argument that there is not
+        raise InvalidValue(f"{name}: {str(reason).partition('() ')[2] or reason}") from None

@@ -1,0 +1,279 @@
+"""The database of a service: one SQLite file, one connection that writes.
+
+    loop(id, name, made, draw_key, settings, run)  a loop, and the secret of its draws
+    log(loop, seq, at, kind, event, body)          the truth: rows as `keyhole.online` defines them
+    event(loop, event, seq, request, state, ...)   an index of it, written in the same transaction
+    reward(loop, event, reward_id, seq, value)     another
+    snapshot(loop, seq, fingerprint, sha256, model)
+    key(hash, name, role, loop, made, expires)     keys of clients, hashed
+
+With `synchronous=FULL` a transaction is on the disk when its COMMIT returns. Other connections read
+only: two that checkpoint a write-ahead log could damage it in SQLite before 3.51.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from keyhole.errors import FileError, FileUnusable
+from keyhole.service.events import Event, State
+
+# "Keyh": what tells our files from those of others.
+APPLICATION = 0x4B657968
+VERSION = 1
+# Rows of one INSERT. A statement is one call of SQLite, so that a batch hands over Python's lock a
+# few times, and not once per row.
+CHUNK = 40
+
+SCHEMA = """
+CREATE TABLE loop(
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, made REAL NOT NULL,
+    draw_key BLOB NOT NULL, settings BLOB NOT NULL, run TEXT NOT NULL);
+CREATE TABLE log(
+    loop INTEGER NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, event TEXT,
+    body BLOB NOT NULL, PRIMARY KEY(loop, seq)) WITHOUT ROWID;
+CREATE TABLE event(
+    loop INTEGER NOT NULL, event TEXT NOT NULL, seq INTEGER NOT NULL, request BLOB NOT NULL,
+    state INTEGER NOT NULL, due REAL, learned REAL, learns INTEGER NOT NULL,
+    PRIMARY KEY(loop, event)) WITHOUT ROWID;
+CREATE INDEX event_due ON event(loop, due) WHERE due IS NOT NULL;
+CREATE TABLE reward(
+    loop INTEGER NOT NULL, event TEXT NOT NULL, reward_id TEXT NOT NULL, seq INTEGER NOT NULL,
+    value REAL NOT NULL, PRIMARY KEY(loop, event, reward_id)) WITHOUT ROWID;
+CREATE TABLE snapshot(
+    loop INTEGER NOT NULL, seq INTEGER NOT NULL, fingerprint TEXT NOT NULL, sha256 BLOB NOT NULL,
+    model BLOB NOT NULL, PRIMARY KEY(loop, seq)) WITHOUT ROWID;
+CREATE TABLE key(
+    hash BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE, role TEXT NOT NULL, loop TEXT,
+    made REAL NOT NULL, expires REAL) WITHOUT ROWID;
+"""
+
+LogRow = tuple[int, int, float, str, str | None, bytes]  # as the columns of `log`
+EventRow = tuple[int, str, int, bytes, int, float | None, float | None, int]
+RewardRow = tuple[int, str, str, int, float]
+
+
+class Unit(NamedTuple):
+    """All that one request writes: it is committed whole, or not at all."""
+
+    rows: list[LogRow]
+    events: list[EventRow]
+    rewards: list[RewardRow]
+    others: list[tuple[str, tuple[Any, ...]]]  # statements and their values
+
+
+def event_row(loop: int, event: Event) -> EventRow:
+    """Return an event as a row of its table.
+
+    Parameters
+    ----------
+    loop : int
+        The number of its loop.
+    event : Event
+        The event.
+    """
+    return (
+        loop,
+        event.name,
+        event.seq,
+        event.request,
+        int(event.state),
+        event.due,
+        event.learned,
+        int(event.learns),
+    )
+
+
+class Store:
+    """An open database.
+
+    Parameters
+    ----------
+    path : str
+        The file, which is made if it does not exist.
+    synchronous : {"FULL", "OFF"}, default "FULL"
+        Whether the disk confirms each commit. "OFF" is for measurements and for the control of
+        fault tests.
+    vfs : str, optional
+        The file system layer of SQLite, for fault tests.
+
+    Raises
+    ------
+    FileUnusable
+        If the file cannot be opened or written.
+    FileError
+        If it is not a database of this service, or one of a newer version.
+    """
+
+    def __init__(self, path: str, *, synchronous: str = "FULL", vfs: str | None = None) -> None:
+        self.path = path
+        try:
+            self._writer = apsw.Connection(path, vfs=vfs)
+            self._prepare(synchronous)
+            self._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
+        except apsw.NotADBError:
+            raise FileError(f"{path} is not a database") from None
+        except apsw.Error as reason:
+            raise FileUnusable(f"{path} cannot be opened: {reason}") from reason
+
+    def _prepare(self, synchronous: str) -> None:
+        writer = self._writer
+        writer.set_busy_timeout(5000)
+        version = writer.pragma("user_version")
+        application = writer.pragma("application_id")
+        is_new = writer.execute("SELECT count(*) FROM sqlite_schema").get == 0
+        if not is_new and application != APPLICATION:
+            raise FileError(f"{self.path} is a database, but none of a decision service")
+        if not is_new and version != VERSION:
+            raise FileError(
+                f"{self.path} has version {version}, and this Keyhole reads version {VERSION}: "
+                "install the Keyhole that wrote it, or a newer one"
+            )
+        writer.pragma("journal_mode", "WAL")
+        writer.pragma("synchronous", synchronous)
+        if is_new:
+            with writer:
+                writer.execute(SCHEMA)
+                writer.pragma("application_id", APPLICATION)
+                writer.pragma("user_version", VERSION)
+
+    def close(self) -> None:
+        """Close the file; what was committed stays."""
+        self._reader.close()
+        self._writer.close()
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    def commit(self, units: Sequence[Unit]) -> None:
+        """Write units in one transaction, and return when they are on the disk.
+
+        Only one thread may write.
+        """
+        writer = self._writer
+        writer.execute("BEGIN IMMEDIATE")
+        try:
+            self._insert("INSERT INTO log VALUES", 6, [row for unit in units for row in unit.rows])
+            events = {(row[0], row[1]): row for unit in units for row in unit.events}
+            self._insert("INSERT OR REPLACE INTO event VALUES", 8, list(events.values()))
+            rewards = [row for unit in units for row in unit.rewards]
+            self._insert("INSERT INTO reward VALUES", 5, rewards)
+            for unit in units:
+                for statement, values in unit.others:
+                    writer.execute(statement, values)
+            writer.execute("COMMIT")
+        except BaseException:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+            raise
+
+    def _insert(self, begin: str, width: int, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows, a few at a time."""
+        one = f"({','.join('?' * width)})"
+        for start in range(0, len(rows), CHUNK):
+            part = rows[start : start + CHUNK]
+            values = [value for row in part for value in row]
+            self._writer.execute(f"{begin} {','.join([one] * len(part))}", values)
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def event(self, loop: int, name: str) -> Event | None:
+        """Return an event of a loop, or None.
+
+        Parameters
+        ----------
+        loop : int
+            The number of the loop.
+        name : str
+            The id of the event.
+        """
+        found = self._reader.execute(
+            "SELECT seq, request, state, due, learned, learns FROM event "
+            "WHERE loop = ? AND event = ?",
+            (loop, name),
+        ).fetchone()
+        if found is None:
+            return None
+        seq, request, state, due, learned, learns = found
+        rewards = self._reader.execute(
+            "SELECT reward_id, value FROM reward WHERE loop = ? AND event = ? ORDER BY seq",
+            (loop, name),
+        )
+        return Event(
+            name, seq, request, State(state), due, learned, bool(learns), dict(list(rewards))
+        )
+
+    def row(self, loop: int, seq: int) -> bytes | None:
+        """Return the body of a row, or None.
+
+        Parameters
+        ----------
+        loop, seq : int
+            The number of the loop, and that of the row.
+        """
+        found = self._reader.execute(
+            "SELECT body FROM log WHERE loop = ? AND seq = ?", (loop, seq)
+        ).fetchone()
+        return None if found is None else found[0]
+
+    def rows(self, loop: int, after: int = 0, limit: int = -1) -> Iterator[tuple[int, str, bytes]]:
+        """Yield number, kind and body of the rows of a loop, in order.
+
+        Parameters
+        ----------
+        loop : int
+            The number of the loop.
+        after : int, default 0
+            The number of the row before the first.
+        limit : int, default -1
+            How many at most; all by default.
+        """
+        yield from self._reader.execute(
+            "SELECT seq, kind, body FROM log WHERE loop = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (loop, after, limit),
+        )
+
+    def last_seq(self, loop: int) -> int:
+        """Return the number of the last row of a loop."""
+        found = self._reader.execute("SELECT max(seq) FROM log WHERE loop = ?", (loop,)).get
+        return 0 if found is None else int(found)
+
+    def due(self, loop: int, until: float, limit: int) -> list[str]:
+        """Return the ids of events that are due, the earliest first.
+
+        Parameters
+        ----------
+        loop : int
+            The number of the loop.
+        until : float
+            The time up to which they are due.
+        limit : int
+            How many at most.
+        """
+        found = self._reader.execute(
+            "SELECT event FROM event WHERE loop = ? AND due <= ? ORDER BY due LIMIT ?",
+            (loop, until, limit),
+        )
+        return [name for (name,) in found]
+
+    def snapshot(self, loop: int) -> tuple[int, str, bytes, bytes] | None:
+        """Return number of the row, fingerprint, checksum and content of the last snapshot."""
+        return self._reader.execute(
+            "SELECT seq, fingerprint, sha256, model FROM snapshot WHERE loop = ? "
+            "ORDER BY seq DESC LIMIT 1",
+            (loop,),
+        ).fetchone()
+
+    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query.
+
+        Parameters
+        ----------
+        statement : str
+            The query, a constant of the program.
+        values : tuple
+            Its values.
+        """
+        return list(self._reader.execute(statement, values))
