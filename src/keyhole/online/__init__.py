@@ -10,7 +10,7 @@ from keyhole.online.decisions import Decisions
 from keyhole.online.explaining import Explanation
 
 if TYPE_CHECKING:
-    from keyhole.online.log import Journal, Log, decision_of, rows
+    from keyhole.online.log import Journal, Log, decision_of, rows, write_parquet
     from keyhole.online.log.replaying import Replay
     from keyhole.online.logged import LoggedBandit
 
@@ -26,6 +26,7 @@ __all__ = [
     "Replay",
     "decision_of",
     "rows",
+    "write_parquet",
 ]
 
 # What needs the extra "logs", which deciding does not.
@@ -36,6 +37,7 @@ _HOMES = {
     "Replay": "keyhole.online.log.replaying",
     "decision_of": "keyhole.online.log",
     "rows": "keyhole.online.log",
+    "write_parquet": "keyhole.online.log",
 }
 
 

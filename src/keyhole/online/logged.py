@@ -94,10 +94,14 @@ class LoggedBandit(Bandit):
         )
         self._log = log
 
-    def clear_draws(self) -> None:
-        """Set the random streams to those of no event, if they are keyed."""
+    def keyed_bytes(self) -> bytes:
+        """Return what `to_bytes` does, without the draws of the last choice.
+
+        With keyed draws equal states then give equal bytes.
+        """
         if self._draw_key is not None:
             key_streams(self._random, self._draw_key, "")
+        return self.to_bytes()
 
     def write_start(self) -> None:
         """Write down the bandit as it is now: the first row of a journal."""

@@ -98,18 +98,21 @@ class EventCache:
     def __init__(self, read: Callable[[str], Event | None], size: int) -> None:
         self._read, self._size = read, size
         self._events: OrderedDict[str, Event] = OrderedDict()
+        self._absent = ""  # the last id that was looked up in vain: a new one is, twice
 
     def get(self, name: str) -> Event | None:
         """Return an event by its id, or None."""
         event = self._events.get(name)
-        if event is None:
+        if event is None and name != self._absent:
             event = self._read(name)
-            if event is not None:
+            if event is None:
+                self._absent = name
+            else:
                 self.add(event)
         return event
 
     def add(self, event: Event) -> None:
         """Keep an event."""
-        self._events[event.name] = event
+        self._events[event.name], self._absent = event, ""
         if len(self._events) > self._size:
             self._events.popitem(last=False)

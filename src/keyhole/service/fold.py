@@ -46,26 +46,36 @@ class LoopReplay(Replay):
 
     def fold(self, given: Iterable[tuple[int, str, bytes]]) -> LoggedBandit:
         """Take in rows, as the database has them, and return the bandit."""
-        skips = False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
             for seq, kind, body in given:
-                if seq != self.journal.seq + 1:
-                    raise FileError(
-                        f"{self.log.path}: row {self.journal.seq + 1} is missing before row {seq}"
-                    )
-                self.journal.seq = seq
-                if kind in OF_EVENTS:
-                    continue
-                if kind == "decision" and skips:
-                    self.bandit._lineage.decisions += 1
-                    continue
-                self.take(self._decoded(seq, body))
-                skips = not self.verifies and self.bandit.is_plain
+                self.step(seq, kind, body)
         if self.bandit is None:
             raise FileError(f"{self.log.path} has no rows")
         bandit: LoggedBandit = self.bandit
         return bandit
+
+    def step(self, seq: int, kind: str, body: bytes) -> None:
+        """Take in one row.
+
+        Parameters
+        ----------
+        seq : int
+            Its number.
+        kind : str
+            Its kind.
+        body : bytes
+            The row.
+        """
+        if seq != self.journal.seq + 1:
+            raise FileError(
+                f"row {self.journal.seq + 1} of {self.log.path} is missing, before row {seq}"
+            )
+        self.journal.seq = seq
+        if kind == "decision" and not self.verifies and self.bandit.is_plain:
+            self.bandit._lineage.decisions += 1
+        elif kind not in OF_EVENTS:
+            self.take(self._decoded(seq, body))
 
     def _decoded(self, seq: int, body: bytes) -> rows.AnyRow:
         try:

@@ -18,6 +18,10 @@ from keyhole.service.events import Event, EventCache, State
 from keyhole.service.store import LogRow, Store
 
 
+class Archived(InvalidValue):
+    """An event whose decision was archived; nothing was changed."""
+
+
 class LoopJournal:
     """The rows of a loop: those of the database, and those on their way there.
 
@@ -125,11 +129,17 @@ class LoopJournal:
         """Tell whether a decision is there: all that are learned are found by their ids."""
         return decision.id is not None
 
+    def has_row(self, event: Event) -> bool:
+        """Tell whether the decision of an event is in the database, and not archived."""
+        return event.row is not None or self._store.row(self._loop, event.seq) is not None
+
     def row_of(self, event: Event) -> rows.Decision | rows.Served:
         """Return the row of the decision of an event."""
         if event.row is None:
             body = self._store.row(self._loop, event.seq)
-            row = None if body is None else rows.decoded(body)
+            if body is None:
+                raise Archived(f"event {shown(event.name)} was archived by `keyhole compact`")
+            row = rows.decoded(body)
             if not isinstance(row, rows.Decision | rows.Served):
                 raise FileError(
                     f"row {event.seq} of loop {self._name!r} is not the decision of event "

@@ -55,9 +55,9 @@ def made(place: Place, number: int, name: str, settings: LoopSettings) -> Loop:
     key = secrets.token_bytes(32)
     events, journal = _parts(place, number, name)
     bandit = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
-    journal.append(rows.Settings, settings=settings.to_dict())
     logged = LoggedBandit.writing_to(bandit, journal, key)
     logged.write_start()
+    journal.append(rows.Settings, settings=settings.to_dict())
     loop = Loop(number, name, settings, logged, journal, events, place.submit, place.now)
     statement = "INSERT INTO loop VALUES (?, ?, ?, ?, ?, ?)"
     values = (number, name, place.now(), key, msgspec.json.encode(settings), logged.run)

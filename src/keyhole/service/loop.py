@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from keyhole.errors import InvalidValue, shown
 from keyhole.online import LoggedBandit, rows
@@ -147,7 +148,7 @@ class Loop:
                 self.bandit.add_arms(candidates.new)
             event.due = due
             # Encoded first: a replay then does the same with the numbers of the row.
-            y, _ = self.bandit.encoded(candidates.context, candidates.records)
+            y = self._encoded(candidates)
             journal.extra = {"request": event.request.hex(), "due": due, "deferred": deferred}
             # A row lists its candidates always: arms may come and go.
             journal.extra["arms"] = candidates.names
@@ -159,6 +160,14 @@ class Loop:
         assert isinstance(row, rows.Decision | rows.Served)
         event.row = row
         event.seq = journal.seq
+
+    def _encoded(self, candidates: Candidates) -> Any:
+        """Return what is seen of the candidates as numbers, NaN for a missing entry."""
+        context = candidates.context
+        if self.settings.features is None and isinstance(context, list):
+            return np.array(context, dtype=np.float64)  # the bandit checks their number and size
+        y, _ = self.bandit.encoded(context, candidates.records)
+        return y
 
     def _again(self, event: Event, request: DecideRequest, digest: bytes) -> Decided:
         if event.request != digest:
@@ -244,6 +253,8 @@ class Loop:
             status = "ignored"
         elif event.state is State.DEFERRED:
             status = "held"
+        elif not self.journal.has_row(event):
+            status = "late"  # its decision was archived
         elif event.state is State.ENDED:
             status = "amended" if settings.late == "amend" else "late"
         elif settings.learning == "at_end":
@@ -311,6 +322,7 @@ class Loop:
                     continue
                 total = event.total(settings.aggregate, settings.default)
                 if event.learned is None and total is not None:
+                    self.journal.extra = {"ends": True}
                     self.bandit.learn(name, total)
                     event.learned = total
                 else:
@@ -370,8 +382,7 @@ class Loop:
 
     def model(self) -> bytes:
         """Return the bandit as a file: equal states give equal bytes."""
-        self.bandit.clear_draws()  # those of the last decision, which tell nothing
-        return self.bandit.to_bytes()
+        return self.bandit.keyed_bytes()
 
     # -- units ------------------------------------------------------------------------------------
 

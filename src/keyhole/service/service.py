@@ -73,7 +73,7 @@ class Service:
         notify: Callable[[int, BaseException | None], None] | None = None,
     ) -> None:
         self._folder = Folder(folder)
-        self._now, self._notify = now or Clock(), notify
+        self.now, self._notify = now or Clock(), notify
         self._options: dict[str, Any] = {"synchronous": synchronous, "vfs": vfs}
         try:
             self._open()
@@ -84,7 +84,7 @@ class Service:
     def _open(self) -> None:
         self.store = Store(self._folder.database, **self._options)
         self.writer = Writer(self.store, self._notify)
-        self._place = loading.Place(self.store, self._submit, self._now)
+        self._place = loading.Place(self.store, self._submit, self.now)
         listed = self.store.query("SELECT id, name FROM loop ORDER BY id")
         self._numbers: dict[str, int] = {name: number for number, name in listed}
         self._loops: dict[str, Loop] = {}
@@ -157,7 +157,7 @@ class Service:
         digest : bytes, optional
             A digest of it; by default that of its content.
         """
-        event = request.event_id or new_event_id(self._now())
+        event = request.event_id or new_event_id(self.now())
         return self.loop(name).decide(event, request, digest or request_digest(request))
 
     def wait(self, unit: int) -> None:
@@ -170,7 +170,7 @@ class Service:
         """End events that are due, keep loops that have grown, and return how many events ended."""
         ended = 0
         for name, number in list(self._numbers.items()):
-            names = self.store.due(number, self._now(), MOST_DUE)
+            names = self.store.due(number, self.now(), MOST_DUE)
             if names:
                 ended += self.loop(name).time_out(names)
         for name, loop in self._loops.items():

@@ -14,7 +14,7 @@ only: two that checkpoint a write-ahead log could damage it in SQLite before 3.5
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import apsw
 
@@ -119,19 +119,36 @@ class Store:
         except apsw.Error as reason:
             raise FileUnusable(f"{path} cannot be opened: {reason}") from reason
 
-    def _prepare(self, synchronous: str) -> None:
-        writer = self._writer
-        writer.set_busy_timeout(5000)
-        version = writer.pragma("user_version")
-        application = writer.pragma("application_id")
-        is_new = writer.execute("SELECT count(*) FROM sqlite_schema").get == 0
-        if not is_new and application != APPLICATION:
+    @classmethod
+    def reading(cls, path: str) -> Store:
+        """Open a database that another process may write to, and write nothing."""
+        store = object.__new__(cls)
+        store.path = path
+        try:
+            store._writer = store._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+            store._check_version()
+        except apsw.NotADBError:
+            raise FileError(f"{path} is not a database") from None
+        except apsw.Error as reason:
+            raise FileUnusable(f"{path} cannot be read: {reason}") from reason
+        return store
+
+    def _check_version(self) -> None:
+        version = self._writer.pragma("user_version")
+        if self._writer.pragma("application_id") != APPLICATION:
             raise FileError(f"{self.path} is a database, but none of a decision service")
-        if not is_new and version != VERSION:
+        if version != VERSION:
             raise FileError(
                 f"{self.path} has version {version}, and this Keyhole reads version {VERSION}: "
                 "install the Keyhole that wrote it, or a newer one"
             )
+
+    def _prepare(self, synchronous: str) -> None:
+        writer = self._writer
+        writer.set_busy_timeout(5000)
+        is_new = writer.execute("SELECT count(*) FROM sqlite_schema").get == 0
+        if not is_new:
+            self._check_version()
         writer.pragma("journal_mode", "WAL")
         writer.pragma("synchronous", synchronous)
         if is_new:
@@ -144,6 +161,12 @@ class Store:
         """Close the file; what was committed stays."""
         self._reader.close()
         self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     # -- writing ----------------------------------------------------------------------------------
 
@@ -266,7 +289,19 @@ class Store:
             (loop,),
         ).fetchone()
 
-    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def snapshots(self, loop: int) -> list[tuple[int, str, bytes]]:
+        """Return number of the row, fingerprint and checksum of every snapshot of a loop."""
+        return self.query("SELECT seq, fingerprint, sha256 FROM snapshot WHERE loop = ?", (loop,))
+
+    def all_events(self, loop: int) -> list[EventRow]:
+        """Return all rows of the table of events of a loop."""
+        return self.query("SELECT * FROM event WHERE loop = ?", (loop,))
+
+    def all_rewards(self, loop: int) -> set[tuple[str, str, float]]:
+        """Return event, id and value of every reward of a loop."""
+        return set(self.query("SELECT event, reward_id, value FROM reward WHERE loop = ?", (loop,)))
+
+    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a query.
 
         Parameters

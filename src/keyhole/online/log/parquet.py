@@ -73,6 +73,7 @@ def schema(*, names_are_numbers: bool) -> pa.Schema:
         "served": arm,
         "id": text,
         "outcome": number,
+        "ends": arrow.bool_(),
         "other": text,
     }
     return arrow.schema(list(columns.items()), metadata={VERSION: str(rows.SCHEMA).encode()})

@@ -158,8 +158,9 @@ class Given(Row, frozen=True, kw_only=True):
 class Reward(Row, frozen=True, kw_only=True):
     """The reward of a decision was learned; `again` if it was one more.
 
-    In the decision service `id` and `outcome` are those of the reward that came; without them the
-    event was due, and `value` is what its rewards come to.
+    In the decision service `id` and `outcome` are those of the reward that came, and `value` is
+    what all rewards of the event come to. Without them it was learned when the event became active
+    or, with `ends`, when it was due.
     """
 
     event: str | None
@@ -168,6 +169,7 @@ class Reward(Row, frozen=True, kw_only=True):
     batch: tuple[int, int] | None = None
     id: str | None = None
     outcome: float | None = None
+    ends: bool = False
 
 
 class Observe(Row, frozen=True, kw_only=True):

@@ -1,0 +1,56 @@
+"""`export` and `replay`: the log of a loop as a file, and the bandit that follows from it."""
+
+from __future__ import annotations
+
+import os
+
+from keyhole.files import Path, checked_path, replacing
+from keyhole.online import Bandit, rows, write_parquet
+from keyhole.service.reading import WholeFold, all_rows, loop_of, reading
+
+
+def export(folder: Path, target: Path, *, loop: str | None = None) -> int:
+    """Write the log of a loop to a file that `keyhole.Log` reads, and return its number of rows.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder of a service, which may be in use.
+    target : path-like
+        A Parquet file or, if its name ends in .jsonl, one of JSON lines.
+    loop : str, optional
+        The name of the loop; not needed if there is one.
+    """
+    with reading(folder) as store:
+        number, name, _ = loop_of(store, loop)
+        given = all_rows(store, number, name)
+        if os.fspath(checked_path("target", target)).endswith(".jsonl"):
+            n = 0
+            with replacing(target) as file:
+                for _, _, body in given:
+                    file.write(body)
+                    n += 1
+            return n
+        return write_parquet((rows.decoded(body) for _, _, body in given), target)
+
+
+def replay(folder: Path, *, loop: str | None = None, until: int | None = None) -> Bandit:
+    """Return the bandit that follows from the rows of a loop, each decision made again.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder of a service, which may be in use.
+    loop : str, optional
+        The name of the loop; not needed if there is one.
+    until : int, optional
+        The number of the last row; all by default.
+    """
+    with reading(folder) as store:
+        number, name, key = loop_of(store, loop)
+        whole = WholeFold(store, number, name, key)
+        for seq, kind, body in all_rows(store, number, name):
+            if until is not None and seq > until:
+                break
+            whole.step(seq, kind, body)
+        return whole.replay.fold([]).without_log()

@@ -1,0 +1,109 @@
+"""A folder that is read and not written to, and the fold of a loop from its first row on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from keyhole.errors import FileMissing, InvalidValue
+from keyhole.files import Path, checked_path
+from keyhole.online import rows
+from keyhole.service import archive
+from keyhole.service.events import EventCache
+from keyhole.service.fold import LoopReplay
+from keyhole.service.folder import DATABASE
+from keyhole.service.index import Index
+from keyhole.service.journal import LoopJournal
+from keyhole.service.store import Store
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[Store]:
+    """Open the database of a folder, which may be in use, to read; or raise `FileMissing`."""
+    path = os.path.join(checked_path("folder", folder), DATABASE)
+    if not os.path.exists(path):
+        raise FileMissing(f"there is no service in {folder}: {DATABASE} is missing")
+    with Store.reading(path) as store:
+        yield store
+
+
+def loop_of(store: Store, name: str | None) -> tuple[int, str, bytes]:
+    """Return number, name and draw key of a loop: of the only one, if no name is given.
+
+    Parameters
+    ----------
+    store : Store
+        The database.
+    name : str, optional
+        The name.
+    """
+    listed = store.query("SELECT id, name, draw_key FROM loop ORDER BY id")
+    found = [one for one in listed if name in (None, one[1])]
+    if len(found) != 1:
+        names = ", ".join(one[1] for one in listed) or "none"
+        raise InvalidValue(f"loop must be one of {names}, got {name}")
+    number, called, key = found[0]
+    return number, called, key
+
+
+def all_rows(store: Store, number: int, name: str) -> Iterator[tuple[int, str, bytes]]:
+    """Yield number, kind and body of every row of a loop, archived ones first.
+
+    Parameters
+    ----------
+    store : Store
+        The database.
+    number : int
+        The number of the loop.
+    name : str
+        Its name.
+    """
+    last = 0
+    for seq, kind, body in archive.rows(os.path.dirname(store.path), name):
+        last = seq
+        yield seq, kind, body
+    yield from store.rows(number, last)
+
+
+class WholeFold:
+    """The fold of a loop from its first row on: its bandit, its events, every decision made again.
+
+    Parameters
+    ----------
+    store : Store
+        The database.
+    number : int
+        The number of the loop.
+    name : str
+        Its name.
+    key : bytes
+        The key of its draws.
+    """
+
+    def __init__(self, store: Store, number: int, name: str, key: bytes) -> None:
+        self.index = Index()
+        # Decisions are found by the events of the log itself, and not by the tables.
+        events = EventCache(self.index.events.get, 1)
+        self.journal = LoopJournal(number, name, store, events, lambda: 0.0)
+        self.replay = LoopReplay(self.journal, key, verifies=True)
+        self.decisions = 0
+
+    def step(self, seq: int, kind: str, body: bytes) -> None:
+        """Take in one row, or raise `FileError` if it does not follow from those before.
+
+        Parameters
+        ----------
+        seq : int
+            Its number.
+        kind : str
+            Its kind.
+        body : bytes
+            The row.
+        """
+        self.replay.step(seq, kind, body)
+        row = rows.decoded(body)
+        self.index.take(row)
+        if isinstance(row, rows.Decision | rows.Served):
+            self.index.events[row.event].row = row
+            self.decisions += isinstance(row, rows.Decision)
