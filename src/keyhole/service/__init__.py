@@ -11,6 +11,8 @@ except ImportError as _reason:
         f"{install_line('service')}"
     ) from None
 
+from keyhole.service.archive import Compacted, compact
+from keyhole.service.exporting import export, replay
 from keyhole.service.loop import Conflict, Decided, Loop, NotYet
 from keyhole.service.requests import (
     Action,
@@ -21,9 +23,11 @@ from keyhole.service.requests import (
 )
 from keyhole.service.service import Service, UnknownLoop
 from keyhole.service.settings import LoopSettings, RewardSettings
+from keyhole.service.verifying import Verified, verify
 
 __all__ = [
     "Action",
+    "Compacted",
     "Conflict",
     "DecideAnswer",
     "DecideRequest",
@@ -36,4 +40,9 @@ __all__ = [
     "RewardSettings",
     "Service",
     "UnknownLoop",
+    "Verified",
+    "compact",
+    "export",
+    "replay",
+    "verify",
 ]
