@@ -204,7 +204,7 @@ class LoggedBandit(Bandit):
                 key_streams(self._random, self._draw_key, event or "")
             decision = super().choose(y, among=among, sensor=sensor)
             if event is not None:
-                decision._id = event
+                decision._id, decision._run = event, self._lineage.run
             self._write_levels(log, before)
             seen: Iterable[Floats]
             if not decision._is_for_all:

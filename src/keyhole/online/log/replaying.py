@@ -160,8 +160,9 @@ class Replay:
             key_streams(self.bandit._random, self.draw_key, row.event)
         y = np.array(row.y, dtype=np.float64)
         made = Bandit.choose(self.bandit, y, among=self.among(row))
-        if not row.event.startswith(f"{made._run}-"):
-            made._id = row.event  # the caller gave it
+        run = self.bandit._lineage.run
+        if not row.event.startswith(f"{run}-"):  # the caller gave it
+            made._id, made._run = row.event, run
         return made
 
     def keep(self, row: rows.Decision, made: Decision) -> None:

@@ -1,0 +1,143 @@
+"""`verify` finds what does not follow from the log; `compact`, `export` and `replay` keep it."""
+
+import apsw
+import msgspec
+import numpy as np
+import pytest
+
+import keyhole as kh
+from keyhole.errors import FileError, FileMissing, InvalidValue
+from keyhole.service import DecideRequest, Service, compact, export, replay, verify
+
+PLAIN = {"arms": ["A", "B", "C"], "dim": 2}
+NAMED = {
+    "arms": ["A", "B"],
+    "features": {"numbers": ["age"], "categories": {"device": "grow"}},
+    "reward": {"default": 0.0, "wait": 60.0},
+}
+
+
+def played(folder, settings, rounds=60):
+    """Play some rounds with rewards, and leave a folder that was closed."""
+    rng = np.random.default_rng(1)
+    with Service(folder) as service:
+        loop = service.create("home", settings)
+        for k in range(rounds):
+            x = {"age": float(k % 7), "device": f"d{k % 3}"}
+            context = rng.standard_normal(2).tolist() if "dim" in settings else x
+            service.decide("home", DecideRequest(context=context, event_id=f"o-{k}"))
+            if k % 2:
+                loop.reward(f"o-{k}", float(rng.standard_normal()))
+        service.wait(loop.unit)
+        return loop.model()
+
+
+@pytest.mark.parametrize("settings", [PLAIN, NAMED])
+def test_a_folder_is_verified_and_stays_so_when_it_is_compacted(tmp_path, settings):
+    model = played(tmp_path, settings)
+    before = verify(tmp_path)
+    assert (before[0].decisions, before[0].snapshots) == (60, 1)
+    [moved] = compact(tmp_path, keep=0.0)
+    assert moved.rows == before[0].rows
+    assert verify(tmp_path) == before
+    with Service(tmp_path) as service:
+        assert service.loop("home").model() == model
+    assert verify(tmp_path) == before
+
+
+def changed(tmp_path, statement, *values):
+    connection = apsw.Connection(str(tmp_path / "keyhole.db"))
+    connection.execute(statement, values)
+    connection.close()
+
+
+def row_at(tmp_path, kind, place=0):
+    connection = apsw.Connection(str(tmp_path / "keyhole.db"))
+    found = list(
+        connection.execute("SELECT seq, body FROM log WHERE kind = ? ORDER BY seq", (kind,))
+    )
+    connection.close()
+    return found[place]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("decision", "probability", 0.123),
+        ("decision", "arm", "another"),
+        ("decision", "score", 9.0),
+        ("decision", "event", "o-other"),
+        ("reward", "value", 5.0),
+        ("reward", "event", "o-0"),
+    ],
+)
+def test_a_changed_row_is_found(tmp_path, kind, field, value):
+    played(tmp_path, PLAIN)
+    seq, body = row_at(tmp_path, kind, 7)
+    row = msgspec.json.decode(body)
+    if field == "arm":
+        value = next(arm for arm in "ABC" if arm != row["arm"])
+    row[field] = value
+    encoded = msgspec.json.encode(row) + b"\n"
+    changed(tmp_path, "UPDATE log SET body = ? WHERE seq = ?", encoded, seq)
+    with pytest.raises(FileError, match="home"):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "match"),
+    [
+        ("DELETE FROM log WHERE seq = 9", "row 9 .*missing"),
+        ("UPDATE event SET learned = 3.5 WHERE event = 'o-1'", "event 'o-1'"),
+        ("DELETE FROM event WHERE event = 'o-2'", "event 'o-2'"),
+        ("UPDATE reward SET value = value + 1 WHERE event = 'o-1'", "table of rewards"),
+        ("UPDATE snapshot SET sha256 = zeroblob(32)", "snapshot at row"),
+    ],
+)
+def test_a_missing_row_or_another_index_is_found(tmp_path, statement, match):
+    played(tmp_path, PLAIN)
+    changed(tmp_path, statement)
+    with pytest.raises(FileError, match=match):
+        verify(tmp_path)
+
+
+def test_an_export_is_a_log_that_can_be_evaluated(tmp_path):
+    played(tmp_path / "data", PLAIN, rounds=200)
+    n = export(tmp_path / "data", tmp_path / "log.jsonl")
+    assert export(tmp_path / "data", tmp_path / "log.parquet") == n
+    one, other = (list(kh.Log(tmp_path / name)) for name in ("log.jsonl", "log.parquet"))
+    assert one == other
+    assert kh.Log(tmp_path / "log.jsonl").counts == {"decided": 100, "learned": 100, "forgotten": 0}
+
+
+def test_a_replay_up_to_a_row_is_the_state_there(tmp_path):
+    played(tmp_path, PLAIN)
+    seq, _ = row_at(tmp_path, "reward", 10)
+    assert sum(replay(tmp_path, until=seq - 1).counts.values()) == 10
+    assert sum(replay(tmp_path, until=seq).counts.values()) == 11
+    assert sum(replay(tmp_path).counts.values()) == 30
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    with pytest.raises(FileMissing, match="no service"):
+        verify(tmp_path)
+    played(tmp_path / "data", PLAIN)
+    with pytest.raises(InvalidValue, match="one of home, got other"):
+        replay(tmp_path / "data", loop="other")
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "keyhole.db").write_text("no database, but a text of some length " * 30)
+    with pytest.raises(FileError, match="is not a database"):
+        verify(tmp_path / "text")
+    with pytest.raises(FileError, match="is not a database"):
+        Service(tmp_path / "text")
+
+
+def test_rewards_of_archived_events_are_late_and_their_answer_is_refused(tmp_path):
+    played(tmp_path, PLAIN)
+    compact(tmp_path, keep=0.0)
+    with Service(tmp_path) as service:
+        loop = service.loop("home")
+        assert loop.reward("o-0", 1.0).status == "late"
+        with pytest.raises(InvalidValue, match="archived"):
+            loop.explain("o-0")
+    assert verify(tmp_path)[0].learned == 30
