@@ -1,5 +1,6 @@
 """The log of a bandit: its schema, its file, and the bandit that follows from it."""
 
 from keyhole.online.log.log import Log
+from keyhole.online.log.store import Store
 
-__all__ = ["Log"]
+__all__ = ["Log", "Store"]

@@ -67,6 +67,13 @@ def schema(*, names_are_numbers: bool) -> pa.Schema:
         "value": number,
         "again": arrow.bool_(),
         "batch": arrow.list_(whole),
+        "place": whole,
+        "sensor": whole,
+        "counted": number,
+        "weight": number,
+        "key": text,
+        "dropped": arrow.bool_(),
+        "context": numbers,
         "other": text,
     }
     return arrow.schema(list(columns.items()), metadata={VERSION: str(rows.SCHEMA).encode()})

@@ -1,4 +1,4 @@
-"""The bandit that follows from the rows of a log, to the bit.
+"""The fold: the bandit that follows from the rows of a log, to the bit, whatever keeps them.
 
 Every call that a row tells of is made again, with the same random numbers. A choice must come out
 as it is in the log: arm, probability and score.
@@ -18,6 +18,7 @@ from keyhole.files import Path
 from keyhole.online.bandit import Bandit
 from keyhole.online.decision import Decision
 from keyhole.online.log import rows
+from keyhole.online.log.events import DECIDED, UNKNOWN
 from keyhole.online.log.log import Log
 from keyhole.online.log.packing import unpacked
 from keyhole.online.logged import LoggedBandit
@@ -61,7 +62,7 @@ def resumed(log: Log | Path, *, policy: Policy | None, features: Recipe | None) 
 
 def _folded(log: Log, policy: Policy | None, features: Recipe | None) -> LoggedBandit:
     """Return the bandit that follows from all rows."""
-    replay = Replay(log, policy, features)
+    replay = Replay(log.name, policy, features)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
         for row in log:
@@ -77,21 +78,21 @@ class Replay:
 
     Parameters
     ----------
-    log : Log
-        The log, for messages.
+    name : str
+        What the log is called in messages.
     policy, features
         As in `Bandit.load`.
     """
 
-    def __init__(self, log: Log, policy: Policy | None, features: Recipe | None) -> None:
-        self.log, self.policy, self.features = log, policy, features
+    def __init__(self, name: str, policy: Policy | None, features: Recipe | None) -> None:
+        self.name, self.policy, self.features = name, policy, features
         self.bandit: Any = None
         # Decisions that have no reward yet, by id; and those without an id, in order.
         self.decisions: dict[str, Decision] = {}
         self.nameless: deque[Decision] = deque()
-        self.learned: dict[str, list[tuple[Decision, float]]] = {}  # rewards that may be forgotten
         self.choices: list[rows.Decision] = []  # of a batch that is not complete
         self.rewards: list[rows.Reward] = []
+        self.first = 0  # the first row of that batch
 
     def take(self, row: rows.AnyRow) -> None:
         """Do again what a row tells of, or raise `FileError`."""
@@ -99,9 +100,15 @@ class Replay:
             if self.bandit is None and not isinstance(row, rows.Start):
                 raise FileError("a log begins with a row of kind 'start'")
             getattr(self, f"_{type(row).__name__.lower()}")(row)
+            pending = self.choices or self.rewards
+            if pending:  # what a batch changes, it changes as a whole
+                self.first = pending[0].seq
+            else:
+                self.bandit.note_row(self.first or row.seq)
+                self.first = 0
         except KeyholeError as reason:
             raise FileError(
-                f"row {row.seq} of {self.log.path} does not follow from those before it: {reason}"
+                f"row {row.seq} of {self.name} does not follow from those before it: {reason}"
             ) from None
 
     def _start(self, row: rows.Start) -> None:
@@ -144,6 +151,7 @@ class Replay:
         if row.event is None:
             self.nameless.append(made)
         else:
+            self.bandit.note_given(DECIDED if row.event in self.decisions else UNKNOWN, row.event)
             self.decisions[row.event] = made
 
     def _of(self, row: rows.Reward) -> Decision:
@@ -151,9 +159,9 @@ class Replay:
             return self.nameless.popleft()
         if row.event not in self.decisions:
             raise FileError(f"there is no decision {row.event!r}")
-        decision = self.decisions[row.event]
-        self.learned.setdefault(row.event, []).append((decision, row.value))
-        return decision
+        if row.key is not None:
+            self.bandit.note_key(row.key, row.event)
+        return self.decisions[row.event]
 
     def _reward(self, row: rows.Reward) -> None:
         if row.batch is None:
@@ -166,8 +174,15 @@ class Replay:
         listed, values = [self._of(one) for one in batch], [one.value for one in batch]
         Bandit.learn_many(self.bandit, listed, values, again=batch[0].again)
 
+    def _counted(self, row: rows.Counted) -> None:
+        self.bandit.note_counted(row.term.key)
+
+    def _amend(self, row: rows.Amend) -> None:
+        if row.term is not None:
+            self.bandit.exchange(row.term, row.value)
+
     def _forget(self, row: rows.Forget) -> None:
-        self.bandit.take_out(self.learned.pop(row.event, []))
+        self.bandit.take_out(row.terms)
 
     def _observe(self, row: rows.Observe) -> None:
         Bandit.observe(self.bandit, np.array(row.y, dtype=np.float64))

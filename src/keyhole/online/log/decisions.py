@@ -1,0 +1,71 @@
+"""Decisions out of the rows of a log, whatever keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from keyhole.core import Arm
+from keyhole.online.decision import Decision
+from keyhole.online.log import rows
+
+
+class Columns(NamedTuple):
+    """What the numbers of an observation are: rows do not repeat it."""
+
+    grown: tuple[tuple[str, str], ...] | None = None  # all levels of growing categories
+    recipe: str | None = None  # what tells the features from others
+    sensors: tuple[tuple[Arm, str], ...] = ()  # the name of each sensor, and what tells it
+
+
+def decision_of(row: rows.Decision | rows.Given, columns: Columns) -> Decision:
+    """Return the decision that a row tells of.
+
+    Parameters
+    ----------
+    row : Decision or Given
+        The row.
+    columns : Columns
+        What its numbers are.
+    """
+    if isinstance(row, rows.Given):
+        return Decision.from_dict(row.decision)
+    seen: Any = row.y[row.place or 0] if row.filled is None else row.filled  # null: missing
+    sensor, recipe = None, columns.recipe
+    if row.sensor is not None:
+        sensor, recipe = columns.sensors[row.sensor]
+    return Decision(
+        arm=row.arm,
+        observation=seen,
+        probability=row.probability,
+        score=row.score,
+        id=row.event,
+        predicted=row.predicted or (),
+        levels=None if columns.grown is None else columns.grown[: row.levels],
+        recipe=recipe,
+        sensor=sensor,
+    )
+
+
+def tells_of(row: rows.Decision | rows.Given, decision: Decision) -> bool:
+    """Tell whether a row is that of a decision, and not of one with its id and another arm.
+
+    Parameters
+    ----------
+    row : Decision or Given
+        The row.
+    decision : Decision
+        A decision with the id of the row.
+    """
+    if isinstance(row, rows.Given):
+        return bool(row.decision == decision.to_dict())
+    if row.arm != decision.arm or row.predicted != (list(decision.predicted) or None):
+        return False
+    seen = [None if x != x else x for x in decision._observation.tolist()]
+    return seen == (row.y[row.place or 0] if row.filled is None else row.filled)
+
+
+def last_decision(found: Iterable[rows.AnyRow]) -> rows.Decision | rows.Given | None:
+    """Return the row of a decision among the rows of its event, the last if there are several."""
+    made = [row for row in found if isinstance(row, rows.Decision | rows.Given)]
+    return made[-1] if made else None
