@@ -339,14 +339,6 @@ def test_events_of_others_come_in_any_order(path: Path) -> None:
     assert kh.Log(path).counts == {"decided": 0, "learned": 5, "forgotten": 5}
 
 
-def test_units_cannot_be_forgotten(path: Path) -> None:
-    learner = kh.Learner(kh.Greedy(), standardize=True)
-    bandit: Any = kh.Bandit(learner, arms=2, dim=1, log=path)
-    event = bandit.choose([1.0]).id
-    with pytest.raises(kh.InvalidValue, match="forget needs a learner without"):
-        bandit.forget(event)
-
-
 # -- files, processes, threads ---------------------------------------------------------------------
 
 

@@ -656,7 +656,7 @@ def test_no_public_method_is_that_of_a_plain_bandit(kind: type[kh.Bandit]) -> No
         if inspect.getattr_static(kind, name) is inspect.getattr_static(kh.Bandit, name)
     }
     # These have no log, and the bandit of a log is of its own kind, whichever class is asked.
-    assert inherited == {"from_log", "log"}
+    assert inherited == {"amend", "forget", "from_log", "log"}
 
 
 # -- glitches -------------------------------------------------------------------------------------

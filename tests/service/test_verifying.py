@@ -132,12 +132,29 @@ def test_what_is_not_there_is_said(tmp_path):
         Service(tmp_path / "text")
 
 
-def test_rewards_of_archived_events_are_late_and_their_answer_is_refused(tmp_path):
+def test_rewards_of_archived_events_are_late_and_can_be_forgotten(tmp_path):
     played(tmp_path, PLAIN)
     compact(tmp_path, keep=0.0)
     with Service(tmp_path) as service:
         loop = service.loop("home")
         assert loop.reward("o-0", 1.0).status == "late"
-        with pytest.raises(InvalidValue, match="archived"):
-            loop.explain("o-0")
-    assert verify(tmp_path)[0].learned == 30
+        assert loop.explain("o-0")["arm"] in "ABC"
+        loop.forget("o-1")
+    assert verify(tmp_path)[0].learned == 29
+
+
+@pytest.mark.parametrize("settings", [PLAIN, NAMED])
+def test_amending_and_forgetting_across_a_restart_is_verified(tmp_path, settings):
+    played(tmp_path, settings)
+    with Service(tmp_path, now=lambda: 1e12) as service:
+        loop = service.loop("home")
+        service.tick()
+        assert loop.reward("o-1", 2.5, "second").status in ("counted", "amended")
+        loop.forget("o-3")
+    with Service(tmp_path) as service:
+        loop = service.loop("home")
+        assert loop.reward("o-1", 2.5, "third").status in ("counted", "amended")
+        loop.forget("o-5")
+    [found] = verify(tmp_path)
+    # All that had a default reward were learned when they were due.
+    assert found.learned == (28 if settings is PLAIN else 58)

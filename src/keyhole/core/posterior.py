@@ -346,8 +346,8 @@ class Posterior:
             self.state.moment[i] += rewards[rows] @ (new[rows] - old[rows])
             self._core.recompute_caches(int(i))
 
-    def forget(self, parameter: int, y: Floats, reward: float) -> None:
-        """Take out a reward that was learned with weight 1: the sums are those without it.
+    def forget(self, parameter: int, y: Floats, reward: float, weight: float = 1.0) -> None:
+        """Take out a reward that was learned: the sums are those without it.
 
         Parameters
         ----------
@@ -357,6 +357,8 @@ class Posterior:
             The observation at which it was learned.
         reward : float
             The reward.
+        weight : float, default 1.0
+            The weight with which it was learned.
 
         Raises
         ------
@@ -372,22 +374,68 @@ class Posterior:
         >>> posterior.precision[0].tolist(), posterior.count.tolist()
         ([[1.0, 0.0], [0.0, 1.0]], [0])
         """
-        (i,), state = self._indices([parameter]), self.state
-        row, value = checks.floats("y", y), checks.real("reward", reward)
-        if row.shape != (self.dim,):
-            raise InvalidValue(f"y must have shape ({self.dim},), got {row.shape}")
-        if state.n[i] < 1.0:
-            raise InvalidValue(f"parameter {i} has learned no reward that could be forgotten")
+        i, row, value = self._learned(parameter, y, reward)
+        state, weight = self.state, checks.positive("weight", weight)
         state.n[i] -= 1.0
         if state.n[i] == 0.0:  # exactly, whatever was rounded
             state.precision[i] = self.prior_precision * np.eye(self.dim)
             state.moment[i], state.squares[i], state.weight[i] = 0.0, 0.0, 0.0
         else:
-            state.weight[i] -= 1.0
-            state.precision[i] -= np.triu(np.outer(row, row))
-            state.moment[i] -= value * row
-            state.squares[i] = max(state.squares[i] - value * value, 0.0)
-        self._core.recompute_caches(int(i))
+            state.weight[i] -= weight
+            state.precision[i] -= weight * np.triu(np.outer(row, row))
+            state.moment[i] -= weight * value * row
+            state.squares[i] = max(state.squares[i] - weight * value * value, 0.0)
+        self._core.recompute_caches(i)
+
+    def amend(
+        self, parameter: int, y: Floats, before: float, after: float, weight: float = 1.0
+    ) -> None:
+        """Replace a reward that was learned by another: b += (after - before) y.
+
+        The precision and the number of rewards stay as they are.
+
+        Parameters
+        ----------
+        parameter : int
+            The parameter that it belongs to.
+        y : ndarray of shape (dim,)
+            The observation at which it was learned.
+        before, after : float
+            The reward that was learned, and the one that replaces it.
+        weight : float, default 1.0
+            The weight with which it was learned.
+
+        Raises
+        ------
+        InvalidValue
+            If the parameter has learned no reward.
+
+        Examples
+        --------
+        >>> import keyhole as kh
+        >>> posterior = kh.Posterior(n_parameters=1, dim=2)
+        >>> posterior.learn(0, np.array([1.0, 2.0]), 3.0)
+        >>> posterior.amend(0, np.array([1.0, 2.0]), 3.0, -1.0)
+        >>> posterior.moment[0].tolist(), posterior.squares.tolist()
+        ([-1.0, -2.0], [1.0])
+        """
+        i, row, old = self._learned(parameter, y, before)
+        new, weight = checks.real("after", after), checks.positive("weight", weight)
+        state = self.state
+        state.moment[i] += weight * (new - old) * row
+        squares = state.squares[i] + weight * (new * new - old * old)
+        state.squares[i] = max(squares, 0.0)
+        self._core.recompute_caches(i)
+
+    def _learned(self, parameter: int, y: Floats, reward: float) -> tuple[int, Floats, float]:
+        """Return the parameter, the observation and the value of a reward that was learned."""
+        (i,) = self._indices([parameter]).tolist()
+        row, value = checks.floats("y", y), checks.real("reward", reward)
+        if row.shape != (self.dim,):
+            raise InvalidValue(f"y must have shape ({self.dim},), got {row.shape}")
+        if self._core.state.n[i] < 1.0:
+            raise InvalidValue(f"parameter {i} has learned no reward that could be changed")
+        return i, row, value
 
     def merge(
         self, other: Posterior, *, base: Posterior | None = None, is_sure: bool = False

@@ -10,34 +10,45 @@ from keyhole.online.decisions import Decisions
 from keyhole.online.explaining import Explanation
 
 if TYPE_CHECKING:
-    from keyhole.online.log import Journal, Log, decision_of, rows, write_parquet
+    from keyhole.online.log import (
+        DECIDED,
+        FORGOTTEN,
+        LEARNED,
+        UNKNOWN,
+        Log,
+        Store,
+        rows,
+        write_parquet,
+    )
     from keyhole.online.log.replaying import Replay
     from keyhole.online.logged import LoggedBandit
 
 __all__ = [
+    "DECIDED",
+    "FORGOTTEN",
+    "LEARNED",
+    "UNKNOWN",
     "Bandit",
     "Decision",
     "Decisions",
     "Effects",
     "Explanation",
-    "Journal",
     "Log",
     "LoggedBandit",
     "Replay",
-    "decision_of",
+    "Store",
     "rows",
     "write_parquet",
 ]
 
 # What needs the extra "logs", which deciding does not.
 _HOMES = {
-    "Journal": "keyhole.online.log",
-    "Log": "keyhole.online.log",
+    **dict.fromkeys(
+        ("DECIDED", "FORGOTTEN", "LEARNED", "UNKNOWN", "Log", "Store", "rows", "write_parquet"),
+        "keyhole.online.log",
+    ),
     "LoggedBandit": "keyhole.online.logged",
     "Replay": "keyhole.online.log.replaying",
-    "decision_of": "keyhole.online.log",
-    "rows": "keyhole.online.log",
-    "write_parquet": "keyhole.online.log",
 }
 
 

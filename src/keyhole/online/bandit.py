@@ -430,6 +430,65 @@ class Bandit(Named):
         """
         raise InvalidValue(f"learn_context needs a SensorLearner, got {shown(self.learner)}")
 
+    def amend(self, event: str, reward: float) -> None:  # noqa: ARG002
+        """Replace the reward of a decision that was learned: b += (new - old) y, exactly.
+
+        It needs a log. Where rewards have a zero of their own, or features units, these stay as
+        they are.
+
+        Parameters
+        ----------
+        event : str
+            The id of the decision.
+        reward : float
+            The reward that replaces the one that was learned.
+
+        Raises
+        ------
+        UnknownEvent
+            If no decision of the log has this id.
+        ForgottenEvent
+            If it was forgotten.
+        InvalidValue
+            If it has no reward yet, or several, or the learner has no sums.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import keyhole as kh
+        >>> path = os.path.join(tempfile.mkdtemp(), "decisions.jsonl")
+        >>> bandit = kh.Bandit(kh.Greedy(), arms=["A"], dim=1, log=path)
+        >>> decision = bandit.choose([2.0])
+        >>> bandit.learn(decision, reward=0.0)  # what is known so far
+        >>> bandit.amend(decision.id, reward=3.0)
+        >>> bandit.posterior.moment.tolist(), bandit.counts
+        ([[6.0]], {'A': 1})
+        """
+        raise InvalidValue("amend needs a log, in which events are found: Bandit(..., log=path)")
+
+    def forget(self, event: str) -> None:  # noqa: ARG002
+        """Take the rewards of a decision out again: the sums are those of a log without them.
+
+        It needs a log. From then on a reward for this event is refused. The rows stay in the file.
+        Units of features and predictions of missing entries, which follow from all observations,
+        stay as they are.
+
+        Parameters
+        ----------
+        event : str
+            The id of the decision.
+
+        Raises
+        ------
+        UnknownEvent
+            If no decision of the log has this id.
+        ForgottenEvent
+            If it was forgotten already.
+        InvalidValue
+            If the learner has no sums.
+        """
+        raise InvalidValue("forget needs a log, in which events are found: Bandit(..., log=path)")
+
     def observe(self, y: ObservedMany) -> None:
         """Take note of observations that no decision is wanted for.
 

@@ -155,10 +155,7 @@ def learned(
     state = posterior_state(arrays, arms.n_parameters, parts * observer.n_columns, prior)
     found = LearnerState(arms, observer, Posterior.of_state(state), encoder)
     waiting = _rewards("waiting", header, arrays, arms, {"observation": observer.dim})
-    keys = texts("waiting_keys", header["waiting_keys"])
-    if len(keys) != len(waiting):
-        raise FileError("the saved rewards that wait do not fit their keys")
-    found.waiting = [Waiting(**one, key=key) for one, key in zip(waiting, keys, strict=True)]
+    found.waiting = [Waiting(**one) for one in waiting]
     shapes = {"observation": observer.dim, "design": observer.n_columns}
     provisional = _rewards("provisional", header, arrays, arms, shapes)
     found.provisional = [Provisional(**one) for one in provisional]
@@ -168,7 +165,9 @@ def learned(
 def _rewards(
     name: str, header: Mapping[str, Any], arrays: Arrays, arms: Arms, rows: dict[str, int]
 ) -> list[dict[str, Any]]:
-    names = header[name]
+    names, keys = header[name], texts(f"{name}_keys", header[f"{name}_keys"])
+    if len(keys) != len(names):
+        raise FileError(f"the saved {name} rewards do not fit their keys")
     if not names:
         return []
     if unknown := [arm for arm in names if arm not in arms and not arms.is_open]:
@@ -180,7 +179,12 @@ def _rewards(
     }
     rewards = like(arrays, f"{name}_reward", (n,)).tolist()
     return [
-        {"arm": arm, "reward": rewards[k], **{row: column[k] for row, column in columns.items()}}
+        {
+            **{row: column[k] for row, column in columns.items()},
+            "arm": arm,
+            "reward": rewards[k],
+            "key": keys[k],
+        }
         for k, arm in enumerate(names)
     ]
 

@@ -255,6 +255,10 @@ class Rounds(WholeCalls):
 
     # -- learning ---------------------------------------------------------------------------------
 
+    def _key(self) -> str:
+        """Return what tells the rewards that are learned next from all others."""
+        return self._lineage.key()
+
     def _rows_of(self, decision: Decision) -> tuple[Floats, Floats]:
         """Return a decision's observation, filled in, and with NaN where entries were missing."""
         arguments.check_observation(decision._observation, self._observer.dim)
@@ -325,7 +329,7 @@ class Rounds(WholeCalls):
             self._plan(
                 partial(self._note_learned, decision, learned.total, learned.total(), additions)
             )
-            learned.add([decision.arm], y[None], raw[None], np.array([reward]), self._lineage.key())
+            learned.add([decision.arm], y[None], raw[None], np.array([reward]), self._key())
         self._finish()
 
     def _learn_many(self, given: arguments.Rewards, again: bool) -> None:
@@ -365,7 +369,7 @@ class Rounds(WholeCalls):
                 unseen = self._unseen(decisions, raw)
                 learned.see(unseen)
                 self._lineage.additions += len(unseen)
-            learned.add(arms, y, raw, rewards, self._lineage.key(), weights)
+            learned.add(arms, y, raw, rewards, self._key(), weights)
         except BaseException:
             self._finish()
             raise

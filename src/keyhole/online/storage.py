@@ -18,7 +18,7 @@ The array `header` is a text, a JSON object of these fields:
     lineage              for each run: the number of its decisions, and of its additions
     learned_ids          the ids of the last decisions that were learned
     columns              the names of features, or null
-    waiting, waiting_keys, provisional
+    waiting, waiting_keys, provisional, provisional_keys
                          arms and keys of the rewards that wait for units, and arms of those that
                          were learned by early predictions
 
@@ -135,6 +135,7 @@ def snapshot(parts: Parts) -> Record:
         "waiting": [one.arm for one in learned.waiting],
         "waiting_keys": [one.key for one in learned.waiting],
         "provisional": [one.arm for one in learned.provisional],
+        "provisional_keys": [one.key for one in learned.provisional],
     }
     arrays: dict[str, NDArray[Any]] = learned.posterior.state._asdict()
     if not observer.is_plain:

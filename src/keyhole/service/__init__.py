@@ -11,7 +11,7 @@ except ImportError as _reason:
         f"{install_line('service')}"
     ) from None
 
-from keyhole.service.archive import Compacted, compact
+from keyhole.service.compacting import Compacted, compact
 from keyhole.service.exporting import export, replay
 from keyhole.service.loop import Conflict, Decided, Loop, NotYet
 from keyhole.service.requests import (

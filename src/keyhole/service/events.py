@@ -44,10 +44,12 @@ class Event:
         The reward that the sums have; None if they have none.
     learns : bool
         Whether it is learned at all: events of a loop that is off are not.
+    last : int or None
+        The number of the last row that its term in the sums follows from.
     rewards : dict of str to float
         The rewards that came, by their ids, in order.
-    row : Decision, optional
-        The row of its decision, if it is in memory.
+    row, last_row : Decision and AnyRow, optional
+        The row of its decision and its last row, if they are in memory.
     """
 
     name: str
@@ -57,8 +59,10 @@ class Event:
     due: float | None = None
     learned: float | None = None
     learns: bool = True
+    last: int | None = None
     rewards: dict[str, float] = field(default_factory=dict)
     row: rows.Decision | rows.Served | None = None
+    last_row: rows.AnyRow | None = None
 
     def total(self, aggregate: Aggregate, default: float | None) -> float | None:
         """Return what the rewards come to; the default if there are none.

@@ -41,7 +41,7 @@ class LoopReplay(Replay):
         *,
         verifies: bool = False,
     ) -> None:
-        super().__init__(journal, None, None, draw_key)
+        super().__init__(journal.name, None, None, draw_key)
         self.bandit, self.journal, self.verifies = bandit, journal, verifies
 
     def fold(self, given: Iterable[tuple[int, str, bytes]]) -> LoggedBandit:
@@ -51,7 +51,7 @@ class LoopReplay(Replay):
             for seq, kind, body in given:
                 self.step(seq, kind, body)
         if self.bandit is None:
-            raise FileError(f"{self.log.path} has no rows")
+            raise FileError(f"{self.journal.name} has no rows")
         bandit: LoggedBandit = self.bandit
         return bandit
 
@@ -69,7 +69,7 @@ class LoopReplay(Replay):
         """
         if seq != self.journal.seq + 1:
             raise FileError(
-                f"row {self.journal.seq + 1} of {self.log.path} is missing, before row {seq}"
+                f"row {self.journal.seq + 1} of {self.journal.name} is missing, before row {seq}"
             )
         self.journal.seq = seq
         if kind == "decision" and not self.verifies and self.bandit.is_plain:
@@ -81,7 +81,7 @@ class LoopReplay(Replay):
         try:
             return rows.decoded(body)
         except rows.DamagedRow as reason:
-            raise FileError(f"row {seq} of {self.log.path} is damaged: {reason}") from None
+            raise FileError(f"row {seq} of {self.journal.name} is damaged: {reason}") from None
 
     def _start(self, row: rows.Start) -> None:
         super()._start(row)
@@ -96,5 +96,7 @@ class LoopReplay(Replay):
 
     def _of(self, row: rows.Reward) -> Decision:
         assert row.event is not None
+        if row.key is not None:
+            self.bandit.note_key(row.key, row.event)
         decision: Decision = self.bandit.decision(row.event)
         return decision

@@ -31,14 +31,16 @@ class Index:
                 self._came(event, row)
                 self._check(row, event.learned is None, "its event was learned before")
                 event.learned = self._checked_total(event, row)
-                self.learned += 1
+                event.last, self.learned = row.seq, self.learned + 1
                 if row.ends:
                     event.state, event.due = State.ENDED, None
             case rows.Amend():
                 event = self._event(row, row.event)
                 self._came(event, row)
                 self._check(row, event.learned is not None, "its event was not learned before")
-                event.learned = self._checked_total(event, row)
+                event.learned, event.last = self._checked_total(event, row), row.seq
+            case rows.Counted():
+                self._event(row, row.event).last = row.seq
             case rows.Outcome():
                 self._event(row, row.event).rewards[row.id] = row.value
             case rows.Activate():
@@ -51,6 +53,7 @@ class Index:
                 event = self._event(row, row.event)
                 self.learned -= event.learned is not None
                 event.state, event.due, event.learned = State.FORGOTTEN, None, None
+                event.last = None
 
     def _add(self, row: rows.Decision | rows.Served) -> None:
         self._check(row, row.event not in self.events, "its event was decided before")

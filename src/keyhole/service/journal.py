@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from keyhole.errors import (
-    AlreadyLearned,
-    FileError,
-    ForgottenEvent,
-    InvalidValue,
-    UnknownEvent,
-    shown,
-)
-from keyhole.online import Decision, decision_of, rows
+from keyhole.errors import FileError, ForgottenEvent, UnknownEvent, shown
+from keyhole.online import DECIDED, FORGOTTEN, LEARNED, UNKNOWN, rows
+from keyhole.service import archived
 from keyhole.service.events import Event, EventCache, State
 from keyhole.service.store import LogRow, Store
-
-
-class Archived(InvalidValue):
-    """An event whose decision was archived; nothing was changed."""
 
 
 class LoopJournal:
@@ -46,12 +36,19 @@ class LoopJournal:
         self._events, self._now = events, now
         self.seq = 0
         self.written: list[rows.AnyRow] = []  # since they were last taken
+        self.touched: dict[str, Event] = {}  # events whose term these rows are
         self.extra: dict[str, Any] = {}  # further fields of the next decision or reward
 
     @property
-    def path(self) -> str:
+    def name(self) -> str:
         """What messages call it."""
         return f"loop {self._name!r}"
+
+    def open(self) -> None:
+        """Do nothing: the service has opened its database."""
+
+    def close(self) -> None:
+        """Do nothing: the service closes its database."""
 
     def check_ready(self) -> None:
         """Do nothing: a service that cannot write asks its bandits nothing."""
@@ -70,7 +67,13 @@ class LoopJournal:
             fields |= self.extra
             self.extra = {}
         self.seq += 1
-        self.written.append(kind(seq=self.seq, at=self._now(), **fields))
+        row = kind(seq=self.seq, at=self._now(), **fields)
+        self.written.append(row)
+        if isinstance(row, rows.Reward | rows.Amend | rows.Counted):
+            assert row.event is not None
+            event = self.event(row.event)
+            event.last, event.last_row = row.seq, row
+            self.touched[row.event] = event
 
     def append_all(self, kind: type[rows.AnyRow], many: list[dict[str, Any]]) -> None:
         """Add several rows of a kind.
@@ -87,7 +90,7 @@ class LoopJournal:
 
     def take(self) -> list[LogRow]:
         """Return the rows that were added since the last call, as the database keeps them."""
-        written, self.written = self.written, []
+        written, self.written, self.touched = self.written, [], {}
         return [
             (
                 self._loop,
@@ -111,23 +114,24 @@ class LoopJournal:
             raise ForgottenEvent(f"event {shown(name)} was forgotten")
         return event
 
-    def status(self, event: str) -> str:
-        """Return what became of an event: "unknown", "decided", "learned" or "forgotten"."""
+    def state(self, event: str) -> int:
+        """Return the state of an event, as a bandit knows it."""
         found = self._events.get(event)
         if found is None:
-            return "unknown"
+            return UNKNOWN
         if found.state is State.FORGOTTEN:
-            return "forgotten"
-        return "decided" if found.learned is None else "learned"
+            return FORGOTTEN
+        return DECIDED if found.learned is None else LEARNED
 
-    def check_once(self, event: str | None) -> None:
-        """Raise if the reward of an event was learned, or the event was forgotten."""
-        if event is not None and self.event(event).learned is not None:
-            raise AlreadyLearned(f"the reward of event {event!r} was learned already")
-
-    def has_decision(self, decision: Decision) -> bool:
-        """Tell whether a decision is there: all that are learned are found by their ids."""
-        return decision.id is not None
+    def rows_of(self, event: str) -> list[rows.AnyRow]:
+        """Return the decision of an event, and the last row that its term follows from."""
+        found = self._events.get(event)
+        if found is None:
+            return []
+        listed: list[rows.AnyRow] = [self.row_of(found)]
+        if found.last is not None:
+            listed.append(found.last_row or self._row(found.last))
+        return listed
 
     def has_row(self, event: Event) -> bool:
         """Tell whether the decision of an event is in the database, and not archived."""
@@ -136,40 +140,18 @@ class LoopJournal:
     def row_of(self, event: Event) -> rows.Decision | rows.Served:
         """Return the row of the decision of an event."""
         if event.row is None:
-            body = self._store.row(self._loop, event.seq)
-            if body is None:
-                raise Archived(f"event {shown(event.name)} was archived by `keyhole compact`")
-            row = rows.decoded(body)
+            row = self._row(event.seq)
             if not isinstance(row, rows.Decision | rows.Served):
                 raise FileError(
-                    f"row {event.seq} of loop {self._name!r} is not the decision of event "
+                    f"row {event.seq} of {self.name} is not the decision of event "
                     f"{event.name!r}: the index does not fit the log"
                 )
             event.row = row
         return event.row
 
-    def decision(
-        self, event: str, grown: tuple[tuple[str, str], ...] | None, recipe: str | None
-    ) -> Decision:
-        """Return a decision by its id, or raise `UnknownEvent`.
-
-        Parameters
-        ----------
-        event : str
-            The id.
-        grown : tuple of pairs, optional
-            All levels of growing categories that have columns.
-        recipe : str, optional
-            What tells the features from others.
-        """
-        row = self.row_of(self.event(event))
-        if isinstance(row, rows.Served):
-            raise InvalidValue(f"event {event!r} was served by a baseline, and is not learned")
-        return decision_of(row, None, grown, recipe)
-
-    def learned(self, event: str) -> list[tuple[Decision, float]]:
-        """Return the reward of an event that was learned, with its decision; or nothing."""
-        found = self.event(event)
-        if found.learned is None:
-            return []
-        return [(self.decision(event, None, None), found.learned)]
+    def _row(self, seq: int) -> rows.AnyRow:
+        """Return a row of the database, or of the archive."""
+        body = self._store.row(self._loop, seq)
+        if body is None:
+            body = archived.row(self._store.folder, self._name, seq)
+        return rows.decoded(body)

@@ -18,6 +18,7 @@ from keyhole.service.events import EventCache
 from keyhole.service.fold import LoopReplay
 from keyhole.service.journal import LoopJournal
 from keyhole.service.loop import Loop
+from keyhole.service.packing import unpacked
 from keyhole.service.settings import LoopSettings
 from keyhole.service.store import Store, Unit
 
@@ -114,9 +115,8 @@ def restored(
         return None
     seq, _, checksum, model = found
     if hashlib.sha256(model).digest() != checksum:
-        raise FileError(f"the snapshot of {journal.path} at row {seq} is damaged")
-    logged = LoggedBandit.writing_to(Bandit.load(model, resume=True), journal, key)
-    logged.begin_run(run)
+        raise FileError(f"the snapshot of {journal.name} at row {seq} is damaged")
+    logged = unpacked(model, journal, key, run)
     journal.seq = seq
     return logged
 

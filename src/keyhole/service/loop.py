@@ -22,6 +22,7 @@ from keyhole.service.answers import decide_answer
 from keyhole.service.candidates import Candidates, bandit_among
 from keyhole.service.events import Event, EventCache, State
 from keyhole.service.journal import LoopJournal
+from keyhole.service.packing import packed
 from keyhole.service.requests import DecideAnswer, DecideRequest, RewardAnswer, RewardStatus
 from keyhole.service.settings import LoopSettings
 from keyhole.service.store import RewardRow, Unit, event_row
@@ -191,7 +192,8 @@ class Loop:
         if not isinstance(row, rows.Decision):
             raise InvalidValue(f"event {shown(name)} was served by a baseline, not decided")
         decision = self.bandit.decision(name)
-        y = None if len(row.y) == 1 else row.y
+        seen = np.array(row.y, dtype=np.float64)
+        y = seen if len(seen) > 1 else seen[0]
         explanation = asdict(self.bandit.explain(decision, y, among=row.arms))
         return {**explanation, "version": self.version}
 
@@ -304,6 +306,7 @@ class Loop:
             else:
                 self.journal.append(rows.Forget, event=name)
             event.state, event.due, event.learned = State.FORGOTTEN, None, None
+            event.last = event.last_row = None
             unit.events.append(event)
 
     def time_out(self, names: list[str]) -> int:
@@ -381,8 +384,8 @@ class Loop:
             )
 
     def model(self) -> bytes:
-        """Return the bandit as a file: equal states give equal bytes."""
-        return self.bandit.keyed_bytes()
+        """Return the bandit as a snapshot keeps it: equal states give equal bytes."""
+        return packed(self.bandit)
 
     # -- units ------------------------------------------------------------------------------------
 
@@ -398,9 +401,10 @@ class Loop:
             # block did, memory is ahead.
             self.is_broken = self.is_broken or bool(self.journal.written)
             raise
+        touched = {**self.journal.touched, **{event.name: event for event in draft.events}}
         written = self.journal.take()
         if written:
-            events = [event_row(self.number, event) for event in draft.events]
+            events = [event_row(self.number, event) for event in touched.values()]
             self.unit = self._submit(Unit(written, events, draft.rewards, draft.others))
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from keyhole.errors import FileMissing, InvalidValue
 from keyhole.files import Path, checked_path
 from keyhole.online import rows
-from keyhole.service import archive
+from keyhole.service import archived
 from keyhole.service.events import EventCache
 from keyhole.service.fold import LoopReplay
 from keyhole.service.folder import DATABASE
@@ -60,7 +60,7 @@ def all_rows(store: Store, number: int, name: str) -> Iterator[tuple[int, str, b
         Its name.
     """
     last = 0
-    for seq, kind, body in archive.rows(os.path.dirname(store.path), name):
+    for seq, kind, body in archived.rows(store.folder, name):
         last = seq
         yield seq, kind, body
     yield from store.rows(number, last)
@@ -104,6 +104,8 @@ class WholeFold:
         self.replay.step(seq, kind, body)
         row = rows.decoded(body)
         self.index.take(row)
+        if isinstance(row, rows.Reward | rows.Amend | rows.Counted) and row.event is not None:
+            self.index.events[row.event].last_row = row
         if isinstance(row, rows.Decision | rows.Served):
             self.index.events[row.event].row = row
             self.decisions += isinstance(row, rows.Decision)

@@ -13,6 +13,7 @@ only: two that checkpoint a write-ahead log could damage it in SQLite before 3.5
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -37,7 +38,7 @@ CREATE TABLE log(
     body BLOB NOT NULL, PRIMARY KEY(loop, seq)) WITHOUT ROWID;
 CREATE TABLE event(
     loop INTEGER NOT NULL, event TEXT NOT NULL, seq INTEGER NOT NULL, request BLOB NOT NULL,
-    state INTEGER NOT NULL, due REAL, learned REAL, learns INTEGER NOT NULL,
+    state INTEGER NOT NULL, due REAL, learned REAL, learns INTEGER NOT NULL, last INTEGER,
     PRIMARY KEY(loop, event)) WITHOUT ROWID;
 CREATE INDEX event_due ON event(loop, due) WHERE due IS NOT NULL;
 CREATE TABLE reward(
@@ -52,7 +53,7 @@ CREATE TABLE key(
 """
 
 LogRow = tuple[int, int, float, str, str | None, bytes]  # as the columns of `log`
-EventRow = tuple[int, str, int, bytes, int, float | None, float | None, int]
+EventRow = tuple[int, str, int, bytes, int, float | None, float | None, int, int | None]
 RewardRow = tuple[int, str, str, int, float]
 
 
@@ -84,6 +85,7 @@ def event_row(loop: int, event: Event) -> EventRow:
         event.due,
         event.learned,
         int(event.learns),
+        event.last,
     )
 
 
@@ -157,6 +159,11 @@ class Store:
                 writer.pragma("application_id", APPLICATION)
                 writer.pragma("user_version", VERSION)
 
+    @property
+    def folder(self) -> str:
+        """The folder of the file."""
+        return os.path.dirname(self.path)
+
     def close(self) -> None:
         """Close the file; what was committed stays."""
         self._reader.close()
@@ -180,7 +187,7 @@ class Store:
         try:
             self._insert("INSERT INTO log VALUES", 6, [row for unit in units for row in unit.rows])
             events = {(row[0], row[1]): row for unit in units for row in unit.events}
-            self._insert("INSERT OR REPLACE INTO event VALUES", 8, list(events.values()))
+            self._insert("INSERT OR REPLACE INTO event VALUES", 9, list(events.values()))
             rewards = [row for unit in units for row in unit.rewards]
             self._insert("INSERT INTO reward VALUES", 5, rewards)
             for unit in units:
@@ -213,19 +220,19 @@ class Store:
             The id of the event.
         """
         found = self._reader.execute(
-            "SELECT seq, request, state, due, learned, learns FROM event "
+            "SELECT seq, request, state, due, learned, learns, last FROM event "
             "WHERE loop = ? AND event = ?",
             (loop, name),
         ).fetchone()
         if found is None:
             return None
-        seq, request, state, due, learned, learns = found
+        seq, request, state, due, learned, learns, last = found
         rewards = self._reader.execute(
             "SELECT reward_id, value FROM reward WHERE loop = ? AND event = ? ORDER BY seq",
             (loop, name),
         )
         return Event(
-            name, seq, request, State(state), due, learned, bool(learns), dict(list(rewards))
+            name, seq, request, State(state), due, learned, bool(learns), last, dict(list(rewards))
         )
 
     def row(self, loop: int, seq: int) -> bytes | None:

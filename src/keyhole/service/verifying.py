@@ -11,6 +11,7 @@ from keyhole.files import Path
 from keyhole.service.fold import LoopReplay
 from keyhole.service.index import Index
 from keyhole.service.loading import fingerprint
+from keyhole.service.packing import packed
 from keyhole.service.reading import WholeFold, all_rows, reading
 from keyhole.service.store import Store, event_row
 
@@ -78,7 +79,7 @@ def _verified(
     except FileError as reason:
         raise FileError(f"loop {name!r}: {reason}") from None
     _check_tables(store, number, name, whole.index)
-    state = hashlib.sha256(whole.replay.bandit.keyed_bytes()).hexdigest()
+    state = hashlib.sha256(packed(whole.replay.bandit)).hexdigest()
     return Verified(name, whole.journal.seq, whole.decisions, whole.index.learned, snapshots, state)
 
 
@@ -86,7 +87,7 @@ def _check_snapshot(replay: LoopReplay, seq: int, mark: str, checksum: bytes) ->
     """Return 1 if a snapshot equals the state; 0 if another kind of machine made it."""
     if mark != fingerprint():
         return 0
-    if hashlib.sha256(replay.bandit.keyed_bytes()).digest() != checksum:
+    if hashlib.sha256(packed(replay.bandit)).digest() != checksum:
         raise FileError(f"the snapshot at row {seq} is not the state of the rows up to it")
     return 1
 

@@ -8,7 +8,8 @@ from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
 from keyhole.core.learners.sensor_learner import SensorLearner, SensorName, sensor_name
 from keyhole.core.learners.sensor_state import SensorReward, SensorState
 from keyhole.core.learners.sensor_sums import Sums
-from keyhole.core.learners.state import LearnerState, Provisional, Waiting, widened
+from keyhole.core.learners.state import LearnerState, Provisional, Waiting, spread_design, widened
+from keyhole.core.learners.terms import Term, amend_term, forget_terms
 
 __all__ = [
     "MOST_ARMS",
@@ -25,11 +26,15 @@ __all__ = [
     "SensorReward",
     "SensorState",
     "Sums",
+    "Term",
     "Waiting",
+    "amend_term",
     "arm_name",
     "checked_choice",
     "choose_jointly",
+    "forget_terms",
     "joint_probability",
     "sensor_name",
+    "spread_design",
     "widened",
 ]

@@ -14,6 +14,7 @@ from keyhole.core.learners.arms import Arm, Arms
 from keyhole.core.learners.blocks import in_every_block, placed
 from keyhole.core.learners.blocks import places as places_of
 from keyhole.core.learners.protocol import Chosen
+from keyhole.core.learners.terms import Term
 from keyhole.core.observers import (
     MIN_SEEN,
     PREDICTED,
@@ -53,6 +54,15 @@ class Provisional(NamedTuple):
     observation: Floats  # missing entries are NaN
     design: Floats  # as the posterior's sums have it
     reward: float
+    key: str = ""  # what tells it from all others
+
+
+class Added(NamedTuple):
+    """Rewards that were learned at once."""
+
+    places: Sequence[int]  # among those that were given: others were dropped
+    design: Floats  # (n, n_columns)
+    rewards: list[float]  # as they counted
 
 
 Kept = TypeVar("Kept", Waiting, Provisional)
@@ -99,6 +109,11 @@ class LearnerState:
         self.last_chosen = Chosen(-1)
         # Rewards of observations that were left out because an entry was missing.
         self.n_dropped = 0
+        # The last rewards that were learned at once, for a log.
+        self.added: Added | None = None
+        # Rewards that waited or were provisional and have their final term now, for a log, which
+        # takes them out of here; None if nobody does.
+        self.fixed: list[Term] | None = None
 
     @property
     def counts(self) -> dict[Arm, int]:
@@ -207,6 +222,7 @@ class LearnerState:
             wider = LearnerState(self.arms, observer, posterior, encoder)
             wider.n_dropped, wider.arm_records = self.n_dropped, self.arm_records
             wider.waiting, wider.provisional = self.waiting, self.provisional
+            wider.fixed = self.fixed
             return wider
         places, siblings = old.places_in(new), old.siblings_of(new)
         design_places = old.design_places_in(new, intercept=self.observer.intercept)
@@ -224,10 +240,14 @@ class LearnerState:
             for one in self.waiting
         ]
         for one in self.provisional:
-            design = np.zeros(observer.n_columns)
-            design[design_places] = one.design
+            design = spread_design(one.design, design_places, observer.n_columns)
             seen = widened(one.observation, places, siblings)
             wider.provisional.append(one._replace(observation=seen, design=design))
+        if self.fixed is not None:
+            wider.fixed = [
+                one._replace(design=spread_design(one.design, design_places, observer.n_columns))
+                for one in self.fixed
+            ]
         return wider
 
     # -- choosing ---------------------------------------------------------------------------------
@@ -267,6 +287,11 @@ class LearnerState:
         if not self.arms.is_hybrid:
             return design
         return placed(design, self.arms.blocks(arms), len(self.arms.names))
+
+    def of_arm(self, term: Term) -> Floats:
+        """Return the row of a term as the posterior sees it."""
+        row: Floats = self._of_arms(term.design[None], [term.arm])[0]
+        return row
 
     def _change(self, matrix: Floats) -> Floats:
         """Return a change of columns as the posterior sees it."""
@@ -360,11 +385,13 @@ class LearnerState:
         weights : ndarray of shape (n,), optional
             The weight of each reward, if observations are learned as they are.
         """
+        places: Sequence[int] = range(len(arms))
         if self.observer.missing == "drop" and self.observer.dropped(raw).any():
             used = ~self.observer.dropped(raw)
             self.arms.parameters_of(arms)  # which raises if there is no such arm
             self.n_dropped += int((~used).sum())
-            arms = [arms[k] for k in np.flatnonzero(used).tolist()]
+            places = np.flatnonzero(used).tolist()
+            arms = [arms[k] for k in places]
             y, raw, rewards = y[used], raw[used], rewards[used]
         parameters = self.arms.parameters_of(arms)
         if self.observer.is_ready:
@@ -373,10 +400,14 @@ class LearnerState:
             rows = self._of_arms(design, arms)
             self.posterior.learn_rows(parameters, rows, given - self.observer.offset, weights)
             self.observer.see_rewards(rewards)
-            self.keep_provisional(arms, raw, design, given.tolist())
+            if self.fixed is not None:
+                self.added = Added(places, design, given.tolist())
+            if self._is_provisional:
+                keys = [f"{key}.{k}" for k in places]
+                self.keep_provisional(arms, raw, design, given.tolist(), keys)
         else:
             before = len(self.waiting)
-            keys = [f"{key}.{k}" for k in range(len(arms))]
+            keys = [f"{key}.{k}" for k in places]
             self.waiting = self.waiting + list(
                 map(Waiting, arms, raw.copy(), rewards.tolist(), keys)
             )
@@ -384,15 +415,40 @@ class LearnerState:
             if before < PATIENCE <= len(self.waiting):
                 self._warn()
 
+    @property
+    def _is_provisional(self) -> bool:
+        """Whether predictions of missing entries will get better."""
+        return self.observer.missing in ("predict", "mean") and self.observer.seen < PREDICTED
+
     def keep_provisional(
-        self, arms: Sequence[Arm], raw: Floats, design: Floats, rewards: Sequence[float]
+        self,
+        arms: Sequence[Arm],
+        raw: Floats,
+        design: Floats,
+        rewards: Sequence[float],
+        keys: Sequence[str] = (),
     ) -> None:
-        """Remember which of these rewards were learned by predictions that will get better."""
-        if self.observer.missing not in ("predict", "mean") or self.observer.seen >= PREDICTED:
+        """Remember which of these rewards were learned by predictions that will get better.
+
+        Parameters
+        ----------
+        arms : sequence of names
+            The arm of each reward.
+        raw : ndarray of shape (n, dim)
+            Observations, with NaN where an entry is missing.
+        design : ndarray of shape (n, n_columns)
+            What the posterior saw.
+        rewards : sequence of float
+            The rewards as they counted.
+        keys : sequence of str, optional
+            What tells each from all others.
+        """
+        if not self._is_provisional:
             return
         for k in np.flatnonzero(self.observer.dropped(raw)).tolist():
+            key = keys[k] if keys else ""
             self.provisional.append(
-                Provisional(arms[k], raw[k].copy(), design[k].copy(), rewards[k])
+                Provisional(arms[k], raw[k].copy(), design[k].copy(), rewards[k], key)
             )
 
     def see(self, rows: Floats, look: float | None = None) -> None:
@@ -433,7 +489,15 @@ class LearnerState:
         raw = np.array([one.observation for one in waiting])
         observer.note_clipped(raw, None)
         self.waiting, self.posterior, self.observer = [], posterior, observer
-        self.keep_provisional([one.arm for one in waiting], raw, design, given.tolist())
+        arms, keys = [one.arm for one in waiting], [one.key for one in waiting]
+        self.keep_provisional(arms, raw, design, given.tolist(), keys)
+        self._fix(_terms(waiting, design, given))
+
+    def _fix(self, terms: Iterable[Term]) -> None:
+        """Tell a log of rewards that have their final term, unless they are provisional."""
+        if self.fixed is not None:
+            provisional = {one.key for one in self.provisional}
+            self.fixed = self.fixed + [one for one in terms if one.key not in provisional]
 
     def _teach(
         self, posterior: Posterior, observer: Observer, rewards: Sequence[Waiting]
@@ -473,9 +537,13 @@ class LearnerState:
             change = observer.from_units_of(self.observer)
             posterior.change_units(self._change(change))
             provisional = [one._replace(design=change @ one.design) for one in provisional]
+            if self.fixed is not None:
+                self.fixed = [one._replace(design=change @ one.design) for one in self.fixed]
         done = self.observer.seen >= PREDICTED
         self.posterior, self.observer = posterior, observer
         self.provisional = [] if done else provisional
+        if done:
+            self._fix(Term(one.arm, one.design, one.reward, one.key) for one in provisional)
 
     def _warn(self) -> None:
         """Say why rewards wait for so long."""
@@ -534,10 +602,10 @@ class LearnerState:
         observer.sample.merge(other.observer.sample)
         observer.merge_rewards(other.observer)
         if observer.is_ready:
-            posterior = self._converted(observer, arms)
+            posterior, taught = self._converted(observer, arms)
             posterior.merge(
-                other._converted(observer, arms),
-                base=None if base is None else base._converted(observer, arms),
+                other._converted(observer, arms)[0],
+                base=None if base is None else base._converted(observer, arms)[0],
                 is_sure=True,  # their lineage tells: early predictions may have been made again
             )
             result = LearnerState(arms, observer, posterior, self.encoder)
@@ -546,8 +614,12 @@ class LearnerState:
             result.provisional = [
                 one._replace(design=change @ one.design) for one in _of(arms, self.provisional)
             ]
+            if self.fixed is not None:
+                fixed = [one._replace(design=change @ one.design) for one in self.fixed]
+                result.fixed = fixed + taught
         else:
             result = LearnerState(arms, observer, self._aligned(arms), self.encoder)
+            result.fixed = self.fixed
             mine = {one.key for one in self.waiting}
             theirs = [one for one in other.waiting if one.key not in mine]
             gone = set() if base is None else {one.key for one in base.waiting} - mine
@@ -578,8 +650,11 @@ class LearnerState:
                     )
         return self.arms.named(mine + new)
 
-    def _converted(self, observer: Observer, arms: Arms) -> Posterior:
-        """Return a copy of all that was learned, in the units of `observer` and for these arms."""
+    def _converted(self, observer: Observer, arms: Arms) -> tuple[Posterior, list[Term]]:
+        """Return a copy of all that was learned, in the units of `observer` and for these arms.
+
+        With it come the terms of the rewards that had waited until then.
+        """
         posterior = self._aligned(arms)
         change = observer.from_units_of(self.observer)
         posterior.change_units(
@@ -587,9 +662,11 @@ class LearnerState:
         )
         if self.observer.is_ready:  # else all of it waits, and the posterior is empty
             posterior.move_rewards(self.observer.offset - observer.offset)
-        twin = LearnerState(arms, observer, posterior, self.encoder)
-        twin._teach(posterior, observer, _of(arms, self.waiting))
-        return posterior
+        twin, waiting = (
+            LearnerState(arms, observer, posterior, self.encoder),
+            _of(arms, self.waiting),
+        )
+        return posterior, _terms(waiting, *twin._teach(posterior, observer, waiting))
 
     def _aligned(self, arms: Arms) -> Posterior:
         """Return a copy of the posterior with the parameters of `arms`, in their order."""
@@ -628,6 +705,29 @@ def widened(observation: Floats, places: Ints, siblings: Ints) -> Floats:
     result[known] = np.where(np.isnan(observation[siblings[known]]), np.nan, 0.0)
     result[places] = observation
     return result
+
+
+def spread_design(design: Floats, places: Ints, n_columns: int) -> Floats:
+    """Return a design in more columns, which are 0 where it had none.
+
+    Parameters
+    ----------
+    design : ndarray of shape (c,)
+        The design.
+    places : ndarray of int of shape (c,)
+        The new place of each column.
+    n_columns : int
+        The new number of columns.
+    """
+    wider = np.zeros(n_columns)
+    wider[places] = design
+    return wider
+
+
+def _terms(waiting: Sequence[Waiting], design: Floats, rewards: Floats) -> list[Term]:
+    """Return the terms of rewards that waited, by their design and as they counted."""
+    pairs = zip(waiting, design, rewards.tolist(), strict=True)
+    return [Term(one.arm, row.copy(), reward, one.key) for one, row, reward in pairs]
 
 
 def _of(arms: Arms, rewards: list[Kept]) -> list[Kept]:

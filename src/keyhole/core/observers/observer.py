@@ -383,7 +383,11 @@ class Observer:
 
     def from_units_of(self, other: Observer) -> Floats:
         """Return M with design = M other_design, the conversion from the units of another."""
-        own, theirs = self.units, other.units
+        return self.from_units(other.units)
+
+    def from_units(self, theirs: Units | None) -> Floats:
+        """Return M with design = M other_design, the conversion from other units."""
+        own = self.units
         if own is None or theirs is None:
             return np.eye(self.n_columns)
         both = own.known & theirs.known

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-from keyhole.errors import FileUnusable, InvalidValue, KeyholeWarning, shown
+from keyhole.errors import FileError, FileUnusable, InvalidValue, KeyholeWarning, shown
 from keyhole.files import Path, checked_path, naming
 
 if sys.platform != "win32":
@@ -41,6 +41,25 @@ def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
             for line in whole:
                 yield place, line
                 place += len(line) + 1
+
+
+def line_at(path: Path, place: int) -> bytes:
+    """Return the line at a place.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    place : int
+        The place of its first byte.
+    """
+    given = checked_path("path", path)
+    with naming("read", given), open(given, "rb") as file:
+        file.seek(place)
+        line = file.readline()
+    if not line.endswith(b"\n"):
+        raise FileError(f"{given} has become shorter: there is no line at byte {place}")
+    return line
 
 
 class Appender:
@@ -115,11 +134,16 @@ class Appender:
             stacklevel=2,
         )
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this process opened the file, and not one from which it was forked."""
+        return os.getpid() == self._owner
+
     def check(self) -> None:
         """Raise unless lines can be written."""
         if self.broken or self._file is None:
             raise FileUnusable(f"{self.path} cannot be written: {self.broken or 'it was closed'}")
-        if os.getpid() != self._owner:
+        if not self.is_own:
             raise InvalidValue(
                 f"{self.path} is the log of another process, from which this one was forked: give "
                 "this process a bandit with a log of its own"

@@ -56,6 +56,8 @@ def columns(log: Log) -> dict[str, Any]:
         elif isinstance(row, rows.Reward) and row.event in places:
             place = places[row.event]
             rewards[place] = rewards.get(place, 0.0) + row.value
+        elif isinstance(row, rows.Amend) and row.event in places:
+            rewards[places[row.event]] = row.value
         elif isinstance(row, rows.Forget) and row.event in places:
             gone.add(places.pop(row.event))
         names += [arm for arm in arms if arm not in names] if len(arms) > len(names) else []

@@ -1,54 +1,90 @@
-"""The decision that a row of a log tells of."""
+"""Decisions out of the rows of a log, whatever keeps them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
+from keyhole.core import Arm
 from keyhole.online.decision import Decision
 from keyhole.online.log import rows
 
-if TYPE_CHECKING:
-    from keyhole.core import Arm
+
+class Columns(NamedTuple):
+    """What the numbers of an observation are: rows do not repeat it."""
+
+    grown: tuple[tuple[str, str], ...] | None = None  # all levels of growing categories
+    recipe: str | None = None  # what tells the features from others
+    sensors: tuple[tuple[Arm, str], ...] = ()  # the name of each sensor, and what tells it
 
 
-def decision_of(
-    row: rows.Decision | rows.Given,
-    arms: list[Arm] | None,
-    grown: tuple[tuple[str, str], ...] | None,
-    recipe: str | None,
-) -> Decision:
-    """Return the decision of a row: with the arm that was served, if it was another.
+def decision_of(row: rows.Decision | rows.Given, columns: Columns) -> Decision:
+    """Return the decision that a row tells of: of the arm that was served, if it was another.
 
     Parameters
     ----------
     row : Decision or Given
         The row.
-    arms : list of arms, optional
-        All arms when it was made, if rows of y are theirs.
-    grown : tuple of pairs, optional
-        All levels of growing categories that have columns.
-    recipe : str, optional
-        What tells the features from others.
+    columns : Columns
+        What its numbers are.
     """
     if isinstance(row, rows.Given):
         return Decision.from_dict(row.decision)
-    taken = row.arm if row.served is None else row.served
-    own = 0
-    if len(row.y) > 1:
-        names = row.arms if row.arms is not None else arms
-        assert names is not None
-        own = names.index(taken)
-    is_own = taken == row.arm
-    # What was predicted is known of the chosen arm's row alone; null is a missing entry.
-    filled = row.filled is not None and (is_own or len(row.y) == 1)
-    seen: Any = row.filled if filled else row.y[own]
+    if row.served is not None and row.served != row.arm:
+        return _served(row, row.served, columns)
+    seen: Any = row.y[row.place or 0] if row.filled is None else row.filled  # null: missing
+    sensor, recipe = None, columns.recipe
+    if row.sensor is not None:
+        sensor, recipe = columns.sensors[row.sensor]
     return Decision(
-        arm=taken,
+        arm=row.arm,
         observation=seen,
-        probability=row.probability if is_own else None,
-        score=row.score if is_own else None,
+        probability=row.probability,
+        score=row.score,
         id=row.event,
-        predicted=(row.predicted or ()) if filled else (),
-        levels=None if grown is None else grown[: row.levels],
+        predicted=row.predicted or (),
+        levels=None if columns.grown is None else columns.grown[: row.levels],
         recipe=recipe,
+        sensor=sensor,
     )
+
+
+def _served(row: rows.Decision, served: Arm, columns: Columns) -> Decision:
+    """Return the decision for an arm that was served in place of the chosen one."""
+    own, filled = 0, row.filled
+    if len(row.y) > 1:
+        assert row.arms is not None
+        own, filled = row.arms.index(served), None  # predictions are those of the chosen arm's row
+    seen: Any = row.y[own] if filled is None else filled
+    return Decision(
+        arm=served,
+        observation=seen,
+        id=row.event,
+        predicted=() if filled is None else row.predicted or (),
+        levels=None if columns.grown is None else columns.grown[: row.levels],
+        recipe=columns.recipe,
+    )
+
+
+def tells_of(row: rows.Decision | rows.Given, decision: Decision) -> bool:
+    """Tell whether a row is that of a decision, and not of one with its id and another arm.
+
+    Parameters
+    ----------
+    row : Decision or Given
+        The row.
+    decision : Decision
+        A decision with the id of the row.
+    """
+    if isinstance(row, rows.Given):
+        return bool(row.decision == decision.to_dict())
+    if row.arm != decision.arm or row.predicted != (list(decision.predicted) or None):
+        return False
+    seen = [None if x != x else x for x in decision._observation.tolist()]
+    return seen == (row.y[row.place or 0] if row.filled is None else row.filled)
+
+
+def last_decision(found: Iterable[rows.AnyRow]) -> rows.Decision | rows.Given | None:
+    """Return the row of a decision among the rows of its event, the last if there are several."""
+    made = [row for row in found if isinstance(row, rows.Decision | rows.Given)]
+    return made[-1] if made else None

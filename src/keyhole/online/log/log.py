@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keyhole import checks
-from keyhole.errors import (
-    AlreadyLearned,
-    FileError,
-    ForgottenEvent,
-    InvalidValue,
-    UnknownEvent,
-    shown,
-)
+from keyhole.errors import FileError, InvalidValue, UnknownEvent, shown
 from keyhole.files import Path, checked_path, naming
-from keyhole.online.decision import Decision
 from keyhole.online.log import parquet, rows
-from keyhole.online.log.appending import Appender, lines
-from keyhole.online.log.decisions import decision_of
-from keyhole.online.log.events import FORGOTTEN, LEARNED, UNKNOWN, WORDS, Events
+from keyhole.online.log.appending import Appender, line_at, lines
+from keyhole.online.log.decisions import last_decision
+from keyhole.online.log.events import UNKNOWN, WORDS, Events
+from keyhole.online.sharing import Shared
 
 if TYPE_CHECKING:
-    from keyhole.core import Arm, Policy, Recipe
+    from keyhole.core import Policy, Recipe
     from keyhole.online.bandit import Bandit
 
 
-class Log:
+class Log(Shared):
     """A log of decisions and rewards, as JSON lines.
 
     Give it to a `Bandit`, which then writes a row for all that it decides and learns, before it
@@ -62,13 +54,24 @@ class Log:
         self.sync = checks.flag("sync", sync)
         self._appender: Appender | None = None
         self._events = Events()
-        self._replaced: dict[str, int] = {}  # places of decisions that took the place of others
         self._seq = 0
         self._read_to = 0  # the place up to which the index is made
-        self._lock = threading.RLock()
+        self._share()
+
+    def _begin_anew(self) -> None:
+        """Do nothing: in a forked child a log can be read, and is refused by its appender."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy reads: one bandit writes to a log, and holds the original.
+        return _reader, (self.path, self.sync)
 
     def __repr__(self) -> str:
         return f"Log({os.fspath(self.path)!r})"
+
+    @property
+    def name(self) -> str:
+        """The path, as messages name it."""
+        return str(self.path)
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -93,18 +96,13 @@ class Log:
                     f"line {seq} of {self.path} has the number {row.seq}: rows are missing before "
                     "it, or are there twice"
                 )
-            if isinstance(row, rows.Start) and row.schema != rows.SCHEMA:
-                raise FileError(
-                    f"line {seq} of {self.path} has schema {row.schema}, and this Keyhole reads "
-                    f"schema {rows.SCHEMA} only"
-                )
             yield place, place + len(line) + 1, row
 
     def refresh(self) -> None:
         """Take in the rows that were written since this was last called."""
         with self._lock:
-            # A writer knows its own rows.
-            if self._appender is None and self.exists:
+            # A writer knows its own rows, unless it is a copy in a forked child.
+            if (self._appender is None or not self._appender.is_own) and self.exists:
                 self._index()
 
     def _index(self) -> None:
@@ -124,15 +122,22 @@ class Log:
         events = self._events
         if isinstance(row, rows.Decision):
             events.add(row.event, place)
-        elif isinstance(row, rows.Given) and row.event is not None:
+        elif isinstance(row, rows.Reward):
+            if row.event is not None:
+                events.learn(row.event, place)
+        elif isinstance(row, rows.Given):
+            if row.event is None:
+                return
             if events.state(row.event) == UNKNOWN:
                 events.add(row.event, place)
             else:  # another arm was taken in place of the chosen one
-                self._replaced[row.event] = place
-        elif isinstance(row, rows.Reward) and row.event is not None:
-            events.set(row.event, LEARNED)
+                events.also(row.event, place)
+        elif isinstance(row, rows.Counted | rows.Amend):
+            events.change(row.event, place)
+        elif isinstance(row, rows.Context):
+            events.also(row.event, place)
         elif isinstance(row, rows.Forget):
-            events.set(row.event, FORGOTTEN)
+            events.forget(row.event)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -141,110 +146,40 @@ class Log:
 
     def status(self, event: str) -> str:
         """Return what became of an event: "unknown", "decided", "learned" or "forgotten"."""
-        self.refresh()
-        return WORDS[self._events.state(_checked_event(event))]
+        return WORDS[self.state(event)]
 
     @property
     def counts(self) -> dict[str, int]:
         """How many events are decided and wait for a reward, learned, and forgotten."""
         self.refresh()
-        return self._events.counts()
+        with self._lock:
+            return self._events.counts()
 
     def row_of(self, event: str) -> rows.Decision | rows.Given:
         """Return the row of a decision, or raise `UnknownEvent`."""
-        self.refresh()
-        if self._events.state(_checked_event(event)) == UNKNOWN:
+        row = last_decision(self.rows_of(_checked_event(event)))
+        if row is None:
             raise UnknownEvent(f"there is no event {shown(event)} in {self.path}")
-        place = self._replaced.get(event, self._events.place(event))
-        for _, _, row in self._rows(place, place - 1) if self.is_parquet else self._at(place):
-            assert isinstance(row, rows.Decision | rows.Given)
-            return row
-        raise FileError(f"{self.path} has become shorter")
+        return row
 
-    def _at(self, place: int) -> Iterator[tuple[int, int, rows.AnyRow]]:
-        """Yield the row of a line, and those after it."""
-        for start, line in lines(self.path, place):
-            yield start, start + len(line) + 1, rows.decoded(line)
+    def rows_of(self, event: str) -> list[rows.AnyRow]:
+        """Return the rows of an event that its decision and its terms follow from, in order."""
+        self.refresh()
+        with self._lock:
+            places = self._events.places(_checked_event(event))
+        return [self._at(place) for place in places]
 
-    def decision(
-        self, event: str, grown: tuple[tuple[str, str], ...] | None, recipe: str | None
-    ) -> Decision:
-        """Return a decision by its id.
+    def _at(self, place: int) -> rows.AnyRow:
+        """Return the row at a place."""
+        if not self.is_parquet:
+            return rows.decoded(line_at(self.path, place))
+        return next(row for row in parquet.read(self.path) if row.seq == place)
 
-        Parameters
-        ----------
-        event : str
-            The id.
-        grown : tuple of pairs, optional
-            All levels of growing categories that have columns.
-        recipe : str, optional
-            What tells the features from others.
-
-        Raises
-        ------
-        UnknownEvent
-            If there is none.
-        """
-        return self._decision_of(self.row_of(event), grown, recipe)
-
-    def _decision_of(
-        self,
-        row: rows.Decision | rows.Given,
-        grown: tuple[tuple[str, str], ...] | None,
-        recipe: str | None,
-    ) -> Decision:
-        """Return the decision of a row; see `decision`."""
-        names: list[Arm] | None = None
-        if isinstance(row, rows.Decision) and len(row.y) > 1 and row.arms is None:
-            names = self._candidates_at(row)
-        return decision_of(row, names, grown, recipe)
-
-    def _candidates_at(self, row: rows.Decision) -> list[Arm]:
-        """Return all arms as they were when a decision was made, whose row of y is wanted."""
-        arms: list[Arm] = []
-        for each in self:
-            if each.seq >= row.seq:
-                break
-            if isinstance(each, rows.Start):
-                arms = list(each.arms)
-            elif isinstance(each, rows.Arms):
-                arms = each.applied_to(arms)
-        return arms
-
-    def learned(self, event: str) -> list[tuple[Decision, float]]:
-        """Return the rewards of an event that were learned, each with the decision it was for.
-
-        Raises
-        ------
-        UnknownEvent
-            If there is no such event.
-        """
-        decision = self.decision(event, None, None)  # or raise
-        found = []
-        for row in self:
-            if isinstance(row, rows.Decision | rows.Given) and row.event == event:
-                decision = self._decision_of(row, None, None)
-            elif isinstance(row, rows.Reward) and row.event == event:
-                found.append((decision, row.value))
-        return found
-
-    def has_decision(self, decision: Decision) -> bool:
-        """Tell whether this very decision is in the log, and not one with its id and another arm.
-
-        A decision that was just made is; one that came through JSON is compared.
-        """
-        event = decision.id
-        if event is None or self._events.state(event) == UNKNOWN:
-            return False
-        if decision._description is not None and event not in self._replaced:
-            return True
-        row = self.row_of(event)
-        if isinstance(row, rows.Given):
-            return bool(row.decision == decision.to_dict())
-        if row.arm != decision.arm or row.predicted != (list(decision.predicted) or None):
-            return False
-        seen = [None if x != x else x for x in decision._observation.tolist()]
-        return seen in (row.y if row.filled is None else [row.filled])
+    def state(self, event: str) -> int:
+        """Return the state of an event as a number, that of its word in `status`."""
+        self.refresh()
+        with self._lock:
+            return self._events.state(_checked_event(event))
 
     def replay(self, *, policy: Policy | None = None, features: Recipe | None = None) -> Bandit:
         """Return the bandit that wrote this log, to the bit: all it had learned, and its draws.
@@ -306,9 +241,16 @@ class Log:
         """End writing. A bandit whose log is closed decides and learns no more."""
         with self._lock:
             if self._appender is not None:
-                self._read_to = self._appender.size
                 self._appender.close()
                 self._appender = None
+
+    def share_lock(self, lock: Any) -> None:
+        """Use the lock of the bandit that writes: a thread never holds one and waits for the other.
+
+        A bandit holds its lock while it writes. With another one here, a fork, which takes all
+        locks one after the other, could wait for ever.
+        """
+        self._lock = lock
 
     def check_ready(self) -> None:
         """Raise unless rows can be written: a bandit asks before it changes anything."""
@@ -344,11 +286,11 @@ class Log:
         **fields
             Its fields, but for `seq` and `at`.
         """
-        seq = self._seq + 1
-        row = kind(seq=seq, at=time.time(), **fields)
-        assert self._appender is not None
-        self._note(row, self._appender.write(rows.encoded(row)))
-        self._seq = seq
+        with self._lock:
+            row = kind(seq=self._seq + 1, at=time.time(), **fields)
+            assert self._appender is not None
+            self._note(row, self._appender.write(rows.encoded(row)))
+            self._seq, self._read_to = row.seq, self._appender.size
 
     def append_all(self, kind: type[rows.AnyRow], many: list[dict[str, Any]]) -> None:
         """Write several rows of a kind: all of them or, after a failure, none.
@@ -360,30 +302,20 @@ class Log:
         many : list of dict
             The fields of each.
         """
-        at, seq = time.time(), self._seq
-        made = [kind(seq=seq + k, at=at, **fields) for k, fields in enumerate(many, start=1)]
-        encoded = [rows.encoded(row) for row in made]
-        assert self._appender is not None
-        place = self._appender.write(b"".join(encoded))
-        for row, line in zip(made, encoded, strict=True):
-            self._note(row, place)
-            place += len(line)
-        self._seq += len(made)
+        with self._lock:
+            at, seq = time.time(), self._seq
+            made = [kind(seq=seq + k, at=at, **fields) for k, fields in enumerate(many, start=1)]
+            encoded = [rows.encoded(row) for row in made]
+            assert self._appender is not None
+            place = self._appender.write(b"".join(encoded))
+            for row, line in zip(made, encoded, strict=True):
+                self._note(row, place)
+                place += len(line)
+            self._seq, self._read_to = seq + len(made), self._appender.size
 
-    # -- once -------------------------------------------------------------------------------------
 
-    def check_once(self, event: str | None) -> None:
-        """Raise if the reward of an event was learned, or the event was forgotten."""
-        if event is None:
-            return
-        state = self._events.state(event)
-        if state == LEARNED:
-            raise AlreadyLearned(
-                f"the reward of event {event!r} was learned already, by this log; again=True "
-                "learns one more"
-            )
-        if state == FORGOTTEN:
-            raise ForgottenEvent(f"event {event!r} was forgotten, and learns no reward")
+def _reader(path: Path, sync: bool) -> Log:
+    return Log(path, sync=sync)
 
 
 def _checked_event(event: object) -> str:

@@ -1,4 +1,4 @@
-"""The bandit that follows from the rows of a log, to the bit.
+"""The fold: the bandit that follows from the rows of a log, to the bit, whatever keeps them.
 
 Every call that a row tells of is made again, with the same random numbers. A choice must come out
 as it is in the log: arm, probability and score.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from keyhole.files import Path
 from keyhole.online.bandit import Bandit
 from keyhole.online.decision import Decision
 from keyhole.online.log import rows
+from keyhole.online.log.events import DECIDED, UNKNOWN
 from keyhole.online.log.log import Log
 from keyhole.online.log.packing import unpacked
 from keyhole.online.logged import LoggedBandit
@@ -62,7 +63,7 @@ def resumed(log: Log | Path, *, policy: Policy | None, features: Recipe | None) 
 
 def _folded(log: Log, policy: Policy | None, features: Recipe | None) -> LoggedBandit:
     """Return the bandit that follows from all rows."""
-    replay = Replay(log, policy, features)
+    replay = Replay(log.name, policy, features)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
         for row in log:
@@ -73,21 +74,13 @@ def _folded(log: Log, policy: Policy | None, features: Recipe | None) -> LoggedB
     return bandit
 
 
-class Named(Protocol):
-    """What rows are of, for messages."""
-
-    @property
-    def path(self) -> object:
-        """Its name."""
-
-
 class Replay:
     """The fold of rows into a bandit.
 
     Parameters
     ----------
-    log : Log
-        The log, for messages.
+    name : str
+        What the log is called in messages.
     policy, features
         As in `Bandit.load`.
     draw_key : bytes, optional
@@ -96,20 +89,20 @@ class Replay:
 
     def __init__(
         self,
-        log: Named,
+        name: str,
         policy: Policy | None,
         features: Recipe | None,
         draw_key: bytes | None = None,
     ) -> None:
-        self.log, self.policy, self.features = log, policy, features
+        self.name, self.policy, self.features = name, policy, features
         self.draw_key = draw_key
         self.bandit: Any = None
         # Decisions that have no reward yet, by id; and those without an id, in order.
         self.decisions: dict[str, Decision] = {}
         self.nameless: deque[Decision] = deque()
-        self.learned: dict[str, list[tuple[Decision, float]]] = {}  # rewards that may be forgotten
         self.choices: list[rows.Decision] = []  # of a batch that is not complete
         self.rewards: list[rows.Reward] = []
+        self.first = 0  # the first row of that batch
 
     def take(self, row: rows.AnyRow) -> None:
         """Do again what a row tells of, or raise `FileError`."""
@@ -117,12 +110,23 @@ class Replay:
             if self.bandit is None and not isinstance(row, rows.Start):
                 raise FileError("a log begins with a row of kind 'start'")
             getattr(self, f"_{type(row).__name__.lower()}")(row)
+            pending = self.choices or self.rewards
+            if pending:  # what a batch changes, it changes as a whole
+                self.first = pending[0].seq
+            else:
+                self.bandit.note_row(self.first or row.seq)
+                self.first = 0
         except KeyholeError as reason:
             raise FileError(
-                f"row {row.seq} of {self.log.path} does not follow from those before it: {reason}"
+                f"row {row.seq} of {self.name} does not follow from those before it: {reason}"
             ) from None
 
     def _start(self, row: rows.Start) -> None:
+        if row.keyed and self.draw_key is None:
+            raise FileError(
+                "its draws are keyed by a secret of the decision service: `keyhole replay FOLDER` "
+                "replays it there"
+            )
         if self.bandit is None:
             content = unpacked(row.bandit)
             self.bandit = LoggedBandit.load(
@@ -135,7 +139,7 @@ class Replay:
 
     def _decision(self, row: rows.Decision) -> None:
         if row.batch is None:
-            made = self.choice_of(row)
+            made = self._made_again(row)
             self._check(row, made)
             self.keep(row, made)
             return
@@ -154,17 +158,6 @@ class Replay:
         """Return the candidates of a row, for `Bandit.choose`."""
         return row.arms
 
-    def choice_of(self, row: rows.Decision) -> Decision:
-        """Return the choice of a row, made again."""
-        if self.draw_key is not None:
-            key_streams(self.bandit._random, self.draw_key, row.event)
-        y = np.array(row.y, dtype=np.float64)
-        made = Bandit.choose(self.bandit, y, among=self.among(row))
-        run = self.bandit._lineage.run
-        if not row.event.startswith(f"{run}-"):  # the caller gave it
-            made._id, made._run = row.event, run
-        return made
-
     def keep(self, row: rows.Decision, made: Decision) -> None:
         """Keep a decision for its reward.
 
@@ -175,7 +168,18 @@ class Replay:
         made : Decision
             The choice, made again.
         """
-        self.decisions[row.event] = made if row.served is None else made.instead(row.served)
+        self.decisions[row.event] = made
+
+    def _made_again(self, row: rows.Decision) -> Decision:
+        """Return the choice of a row, made again."""
+        if self.draw_key is not None:
+            key_streams(self.bandit._random, self.draw_key, row.event)
+        y = np.array(row.y, dtype=np.float64)
+        made = Bandit.choose(self.bandit, y, among=self.among(row))
+        run = self.bandit._lineage.run
+        if not row.event.startswith(f"{run}-"):  # the caller gave it
+            made._id, made._run = row.event, run
+        return made
 
     def _check(self, row: rows.Decision, made: Decision) -> None:
         wanted = (row.event, row.arm, row.probability, row.score)
@@ -188,6 +192,7 @@ class Replay:
         if row.event is None:
             self.nameless.append(made)
         else:
+            self.bandit.note_given(DECIDED if row.event in self.decisions else UNKNOWN, row.event)
             self.decisions[row.event] = made
 
     def _of(self, row: rows.Reward) -> Decision:
@@ -195,9 +200,9 @@ class Replay:
             return self.nameless.popleft()
         if row.event not in self.decisions:
             raise FileError(f"there is no decision {row.event!r}")
-        decision = self.decisions[row.event]
-        self.learned.setdefault(row.event, []).append((decision, row.value))
-        return decision
+        if row.key is not None:
+            self.bandit.note_key(row.key, row.event)
+        return self.decisions[row.event]
 
     def _reward(self, row: rows.Reward) -> None:
         if row.batch is None:
@@ -210,8 +215,15 @@ class Replay:
         listed, values = [self._of(one) for one in batch], [one.value for one in batch]
         Bandit.learn_many(self.bandit, listed, values, again=batch[0].again)
 
+    def _counted(self, row: rows.Counted) -> None:
+        self.bandit.note_counted(row.term.key)
+
+    def _amend(self, row: rows.Amend) -> None:
+        if row.term is not None:
+            self.bandit.exchange(row.term, row.value)
+
     def _forget(self, row: rows.Forget) -> None:
-        self.bandit.take_out(self.learned.pop(row.event, []))
+        self.bandit.take_out(row.terms)
 
     def _observe(self, row: rows.Observe) -> None:
         Bandit.observe(self.bandit, np.array(row.y, dtype=np.float64))

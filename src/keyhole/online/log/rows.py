@@ -1,22 +1,28 @@
 """The schema of a log: one kind of row for each event that changes a bandit, or is decided by it.
 
-A row is a JSON object on a line of its own, with the field `kind`:
+A row is a JSON object with the field `kind`, on a line of its own in a file:
 
     start       a bandit begins to write: all of it, as a file would hold it
     decision    an arm was chosen, with what its probability follows from
     given       a decision that was made elsewhere, and whose reward comes next
     reward      the reward of a decision was learned
+    counted     a reward that waited, or whose missing entries were predicted early, has its term
+    context     the context of a decision became known after its reward
     observe     observations without a decision were seen
     levels      levels of growing categories got columns
     arms        arms were added or removed
     merge       what another bandit had learned was added
-    forget      the reward of a decision was taken out again
     amend       the reward of a decision was replaced
+    forget      the reward of a decision was taken out again
     outcome     a reward came, and was not learned (yet)
-    activate    a decision became active: from now on it is waited for its rewards
+    activate    a decision became active: from now on its rewards are waited for
     due         rewards of a decision are no longer waited for, and nothing was learned
     served      a baseline was answered, without a decision
     settings    the settings of a loop of the decision service
+
+This module knows neither files nor bandits: `appending` and `log` keep rows in a file, and
+`replaying` folds them into a bandit. A row that changes sums says by how much (`Term`), so that a
+fold needs no other row to apply it. Rows that are about one event have the field `event`.
 
 Rows are numbered from 1 without gaps (`seq`). What a bandit has learned is a function of the rows
 up to a number: that number is the version of its state. NaN is null: a missing entry.
@@ -40,6 +46,39 @@ except ImportError as reason:  # pragma: no cover - tests have it
 SCHEMA = 1
 Name: TypeAlias = str | int
 Numbers: TypeAlias = list[float | None]
+
+
+class Term(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """A reward as the sums have it, or as it waits.
+
+    Parameters
+    ----------
+    arm : str or int
+        The arm.
+    value : float
+        The reward as it counts.
+    x : list of float, optional
+        The row at which it was learned, in the columns of the sums at this row of the log. Of a
+        bandit with sensors, the measurement, null where an entry is missing.
+    weight : float, default 1.0
+        Its weight.
+    key : str, optional
+        What it is found by, if it waits or is provisional.
+    sensor : int, optional
+        The place of the sensor.
+    context : list of float, optional
+        The context, if it is known.
+    """
+
+    arm: Name
+    value: float
+    x: Numbers | None = None
+    weight: float = 1.0
+    key: str | None = None
+    sensor: int | None = None
+    context: list[float] | None = None
 
 
 class Row(
@@ -71,12 +110,14 @@ class Start(Row, frozen=True, kw_only=True):
     schema: int
     run: str  # the name of its run, with which the ids of its decisions begin
     arms: list[Name]
-    policy: dict[str, Any]  # name and settings
-    sharing: str
-    prior_precision: float
+    policy: dict[str, Any]  # name and settings; of a learner of one's own, its name
+    sharing: str | None  # that of the policy; None for a learner of one's own
+    prior_precision: float | None
     bandit: str  # its file, compressed, in base 64
     resumed: bool = False  # it goes on from the rows before
     keyed: bool = False  # the draws of a choice are a keyed hash of the id of its event
+    learner: str = "linear"  # "linear", "sensors" or "own"
+    sensors: list[Name] | None = None  # the names of the sensors
 
 
 class Decision(Row, frozen=True, kw_only=True):
@@ -114,6 +155,10 @@ class Decision(Row, frozen=True, kw_only=True):
         How many levels of growing categories had columns; `levels` rows have their names.
     batch : tuple of int, optional
         Place and size, for a decision of `choose_many`.
+    place : int, optional
+        The place of the chosen arm among the candidates, if each has a row of y.
+    sensor : int, optional
+        The place of the sensor that y is a measurement of, among those of the row `start`.
     request : str, optional
         A digest of the request that it answers, of the decision service.
     due : float, optional
@@ -142,6 +187,8 @@ class Decision(Row, frozen=True, kw_only=True):
     filled: Numbers | None = None
     levels: int | None = None
     batch: tuple[int, int] | None = None
+    place: int | None = None
+    sensor: int | None = None
     request: str | None = None
     due: float | None = None
     deferred: bool = False
@@ -156,20 +203,66 @@ class Given(Row, frozen=True, kw_only=True):
 
 
 class Reward(Row, frozen=True, kw_only=True):
-    """The reward of a decision was learned; `again` if it was one more.
+    """The reward of a decision was learned, or waits until it can be.
 
-    In the decision service `id` and `outcome` are those of the reward that came, and `value` is
-    what all rewards of the event come to. Without them it was learned when the event became active
-    or, with `ends`, when it was due.
+    Parameters
+    ----------
+    event : str or None
+        The id of the decision.
+    value : float
+        The reward.
+    again : bool, default False
+        Whether it is one more.
+    batch : tuple of int, optional
+        Place and size, for a reward of `learn_many`.
+    x : list of float, optional
+        The row at which it was learned, where units, predictions or a constant make it another one
+        than the observation, unless it is the row of the decision.
+    counted : float, optional
+        The reward as it counted, if it was clipped.
+    weight : float, optional
+        Its weight, where the policy has weights.
+    key : str, optional
+        What it is found by while it waits or is provisional; a row `counted` then says how it
+        counts.
+    dropped : bool, default False
+        Whether it was left out, since an entry was missing.
+    context : list of float, optional
+        The context, if it came with the reward.
+    id, outcome : str and float, optional
+        In the decision service, the id and the value of the reward that came; `value` is what all
+        rewards of the event come to.
+    ends : bool, default False
+        Whether it was learned since the event was due.
     """
 
     event: str | None
     value: float
     again: bool = False
     batch: tuple[int, int] | None = None
+    x: Numbers | None = None
+    counted: float | None = None
+    weight: float | None = None
+    key: str | None = None
+    dropped: bool = False
+    context: list[float] | None = None
     id: str | None = None
     outcome: float | None = None
     ends: bool = False
+
+
+class Counted(Row, frozen=True, kw_only=True):
+    """A reward that waited, or whose missing entries were predicted early, has its term."""
+
+    event: str
+    term: Term
+
+
+class Context(Row, frozen=True, kw_only=True):
+    """The context of a decision became known after its reward."""
+
+    event: str
+    context: list[float]
 
 
 class Observe(Row, frozen=True, kw_only=True):
@@ -203,19 +296,21 @@ class Merge(Row, frozen=True, kw_only=True):
     base: str | None = None
 
 
-class Forget(Row, frozen=True, kw_only=True):
-    """The reward of a decision was taken out again."""
-
-    event: str
-
-
 class Amend(Row, frozen=True, kw_only=True):
-    """The reward of a decision was replaced; `id` and `outcome` as in `Reward`."""
+    """The reward of a decision was replaced; `term` is what the sums had of the old one."""
 
     event: str
     value: float
-    id: str | None = None
+    term: Term | None = None
+    id: str | None = None  # and, with it, the reward that came, as in `Reward`
     outcome: float | None = None
+
+
+class Forget(Row, frozen=True, kw_only=True):
+    """The rewards of a decision were taken out again; `terms` are what the sums had of them."""
+
+    event: str
+    terms: list[Term] = []
 
 
 class Outcome(Row, frozen=True, kw_only=True):
@@ -259,12 +354,14 @@ AnyRow: TypeAlias = (
     | Decision
     | Given
     | Reward
+    | Counted
+    | Context
     | Observe
     | Levels
     | Arms
     | Merge
-    | Forget
     | Amend
+    | Forget
     | Outcome
     | Activate
     | Due
@@ -282,17 +379,57 @@ def encoded(row: AnyRow) -> bytes:
 
 
 def decoded(line: bytes) -> AnyRow:
-    """Return the row of a line; raise `msgspec.MsgspecError` if it is none."""
-    row: AnyRow = _decoder.decode(line)
+    """Return the row of a line; raise `DamagedRow` if it is none, or of another schema."""
+    try:
+        row: AnyRow = _decoder.decode(line)
+    except msgspec.MsgspecError as reason:
+        raise DamagedRow(_schema_of(line) or str(reason)) from None
+    if isinstance(row, Start) and row.schema != SCHEMA:
+        raise DamagedRow(_schema_of(line))
     return row
 
 
-DamagedRow = msgspec.MsgspecError
+class _Headed(msgspec.Struct):
+    """What rows of every schema have."""
+
+    kind: str
+    schema: int = SCHEMA
+
+
+_headed = msgspec.json.Decoder(_Headed)
+
+
+def _schema_of(line: bytes) -> str:
+    """Return what is wrong with the row of another schema; empty if it has none."""
+    try:
+        found = _headed.decode(line).schema
+    except msgspec.MsgspecError:
+        return ""
+    ours = f"this Keyhole reads schema {SCHEMA} only"
+    return "" if found == SCHEMA else f"it has schema {found}, and {ours}"
+
+
+class DamagedRow(ValueError):
+    """A line or record that is no row of this schema."""
 
 
 def as_dict(row: AnyRow) -> dict[str, Any]:
     """Return the fields of a row."""
     return msgspec.structs.asdict(row)
+
+
+def replaced(term: Term, **fields: Any) -> Term:
+    """Return a term with some fields replaced.
+
+    Parameters
+    ----------
+    term : Term
+        The term.
+    **fields
+        The fields.
+    """
+    changed: Term = msgspec.structs.replace(term, **fields)
+    return changed
 
 
 def field_names(kind: Any) -> tuple[str, ...]:
@@ -310,5 +447,8 @@ def converted(record: dict[str, Any], kind: Any) -> AnyRow:
     kind : type
         The kind of row.
     """
-    row: AnyRow = msgspec.convert(record, kind, strict=True)
+    try:
+        row: AnyRow = msgspec.convert(record, kind, strict=True)
+    except msgspec.MsgspecError as reason:
+        raise DamagedRow(str(reason)) from None
     return row

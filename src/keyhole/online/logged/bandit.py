@@ -1,48 +1,54 @@
-"""`LoggedBandit`: a bandit that writes down what it decides and learns, before it answers.
-
-Each call is made as without a log, under the same lock; then its row is written, and then it
-returns. So rows are in the order in which the bandit changed, and a caller who got an answer finds
-it in the log. If a row cannot be written, the call raises, and the bandit refuses all that would
-change it: its state is ahead of its log.
-"""
+"""`LoggedBandit`: a bandit of a linear learner that writes down what it decides and learns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.core import Arm, Floats, Learner, Policy, Seed, key_streams
-from keyhole.errors import ForgottenEvent, InvalidValue, UnknownEvent, shown
+from keyhole.core import (
+    Arm,
+    Floats,
+    Learner,
+    Policy,
+    Seed,
+    Term,
+    amend_term,
+    forget_terms,
+    key_streams,
+)
+from keyhole.errors import InvalidValue, shown
 from keyhole.files import Path
 from keyhole.online import arguments, storage
 from keyhole.online.bandit import Bandit
 from keyhole.online.decision import LONGEST_ID, Decision
 from keyhole.online.decisions import Decisions
-from keyhole.online.holding import held_interrupts
-from keyhole.online.lineage import NOTHING, Lineage
-from keyhole.online.log import Journal, Log, rows
+from keyhole.online.log import UNKNOWN, Store, rows
+from keyhole.online.log.decisions import Columns, decision_of
 from keyhole.online.log.packing import packed
+from keyhole.online.log.terms import Learned
+from keyhole.online.logged.terms import Terms, as_floats
+from keyhole.online.logged.writing import Writes
 
 
-class LoggedBandit(Bandit):
+class LoggedBandit(Writes):
     """A bandit with a log; `Bandit(..., log=...)` makes one.
 
     Parameters
     ----------
     learner, arms, dim, seed, probabilities
         As in `Bandit`.
-    log : Log or path-like
+    log : Store or path-like
         Where to write.
     """
 
     _describes = True
-    _log: Journal | None = None
-    _quiet = False  # whether warnings wait until a row is written
+    _terms: Terms
     # With a key, the random numbers of a choice are a keyed hash of the id of its event.
     _draw_key: bytes | None = None
+    _last_key: str | None = None  # that of the last rewards that Python code has learned
 
     def __init__(
         self,
@@ -52,47 +58,51 @@ class LoggedBandit(Bandit):
         dim: int | None = None,
         seed: Seed = None,
         probabilities: bool = True,
-        log: Log | Path,
+        log: Store | Path,
     ) -> None:
         super().__init__(learner, arms=arms, dim=dim, seed=seed, probabilities=probabilities)
         self._begin_log(log)
 
-    def _begin_log(self, log: Log | Path) -> None:
-        """Open a new log, and write down the bandit as it is now."""
-        opened = log if isinstance(log, Log) else Log(log)
-        opened.open()
-        try:
-            if opened.seq:
-                raise InvalidValue(
-                    f"{opened.path} is the log of another bandit: Bandit.from_log goes on with "
-                    "that one; a new bandit needs a new file"
-                )
-            self._write_start(opened, resumed=False)
-        except BaseException:
-            opened.close()
-            raise
+    def _set(self, *parts: Any) -> None:
+        super()._set(*parts)
+        self._learned.fixed = []
+        self._terms = Terms(self._learned)
 
-    def resume(self, log: Journal) -> None:
-        """Go on writing to an open log, whose rows have led to this bandit, in a new run."""
-        self._lineage = Lineage(self._lineage.everything())
-        self._drop_kept()
-        self._write_start(log, resumed=True)
-
-    def _write_start(self, log: Journal, *, resumed: bool) -> None:
+    def _start_fields(self) -> dict[str, Any]:
         policy = self.policy
-        log.append(
-            rows.Start,
-            schema=rows.SCHEMA,
-            run=self._lineage.run,
-            arms=list(self.arms),
-            policy=storage.policy_record(policy),
-            sharing=policy.sharing,
-            prior_precision=float(policy.prior_precision),
-            bandit=packed(self.to_bytes()),
-            resumed=resumed,
-            keyed=self._draw_key is not None,
-        )
-        self._log = log
+        return {
+            "policy": storage.policy_record(policy),
+            "sharing": policy.sharing,
+            "prior_precision": float(policy.prior_precision),
+            "bandit": packed(self.to_bytes()),
+            "keyed": self._draw_key is not None,
+        }
+
+    def without_log(self) -> Bandit:
+        """Return this bandit as one that writes nothing; it takes over all that was learned."""
+        bandit = object.__new__(Bandit)
+        bandit._set(*self._parts())
+        return bandit
+
+    @classmethod
+    def writing_to(
+        cls, bandit: Bandit, store: Store, draw_key: bytes | None = None
+    ) -> LoggedBandit:
+        """Return a bandit that takes over all that another has learned, and writes to a store.
+
+        Parameters
+        ----------
+        bandit : Bandit
+            The other one, which must not be used any more.
+        store : Store
+            Where rows go.
+        draw_key : bytes, optional
+            Draw the random numbers of a choice by a keyed hash of the id of its event.
+        """
+        logged = object.__new__(cls)
+        logged._set(*bandit._parts())
+        logged._log, logged._draw_key = store, draw_key
+        return logged
 
     def keyed_bytes(self) -> bytes:
         """Return what `to_bytes` does, without the draws of the last choice.
@@ -103,8 +113,13 @@ class LoggedBandit(Bandit):
             key_streams(self._random, self._draw_key, "")
         return self.to_bytes()
 
+    @property
+    def terms(self) -> Terms:
+        """Where the sums have the rewards of earlier rows; a file of the bandit has it not."""
+        return self._terms
+
     def write_start(self) -> None:
-        """Write down the bandit as it is now: the first row of a journal."""
+        """Write down the bandit as it is now: the first row of a store."""
         assert self._log is not None
         self._write_start(self._log, resumed=False)
 
@@ -114,65 +129,65 @@ class LoggedBandit(Bandit):
         name: str = self._lineage.run
         return name
 
-    def begin_run(self, name: str) -> None:
-        """Go on in the run of this name: that of the bandit that wrote a log."""
-        pasts = self._lineage.everything()
-        past = pasts.pop(name, NOTHING)
-        self._lineage = Lineage(pasts)
-        self._lineage.run = name
-        self._lineage.decisions, self._lineage.additions = past
-        self._drop_kept()
-
-    @classmethod
-    def writing_to(
-        cls, bandit: Bandit, journal: Journal, draw_key: bytes | None = None
-    ) -> LoggedBandit:
-        """Return a bandit that takes over all that another has learned, and writes to a journal.
-
-        Parameters
-        ----------
-        bandit : Bandit
-            The other one, which must not be used any more.
-        journal : Journal
-            Where rows go.
-        draw_key : bytes, optional
-            Draw the random numbers of a choice by a keyed hash of the id of its event.
-        """
-        logged = object.__new__(cls)
-        logged._set(*bandit._parts())
-        logged._log, logged._draw_key = journal, draw_key
-        return logged
-
-    def without_log(self) -> Bandit:
-        """Return this bandit as one that writes nothing; it takes over all that was learned."""
-        bandit = object.__new__(Bandit)
-        bandit._set(*self._parts())
-        return bandit
-
-    @property
-    def log(self) -> Log | None:
-        """The log, if it is a file."""
-        return self._log if isinstance(self._log, Log) else None
-
     # -- one call, one row ------------------------------------------------------------------------
 
-    def _writing(self) -> _Writing:
-        """Hold Ctrl-C, the lock and warnings until what was done is written down."""
-        return _Writing(self)
-
-    def _warn(self, stacklevel: int = 3) -> None:
-        if not self._quiet:
-            super()._warn(stacklevel)
+    def _has_warnings(self) -> bool:
+        return bool(self._learned.observer.messages)
 
     def _see(self, seen: Floats) -> None:
         super()._see(seen)
         self._seen = seen
 
-    def _write_levels(self, log: Journal, before: tuple[tuple[str, str], ...] | None) -> None:
+    def _key(self) -> str:
+        self._last_key = super()._key()
+        return self._last_key
+
+    def _write_levels(self, log: Store, before: tuple[tuple[str, str], ...] | None) -> None:
         """Write down the levels that got columns since `before`."""
         grown = self._learned.grown
         if grown is not None and grown != before:
             log.append(rows.Levels, grown=list(grown))
+
+    def _after(self, log: Store, version: int) -> None:
+        learned = self._learned
+        self._terms.follow(learned, version)
+        if learned.fixed:
+            fixed, learned.fixed = learned.fixed, []
+            many = [
+                {"event": self._terms.events.pop(one.key), "term": _row_term(one)}
+                for one in fixed
+                if one.key in self._terms.events
+            ]
+            if many:
+                log.append_all(rows.Counted, many)
+
+    def _give_up(self) -> None:
+        self._learned.fixed = []
+
+    def note_row(self, seq: int) -> None:
+        """Take note of what a row has changed that was read, and not written."""
+        self._terms.follow(self._learned, seq - 1)
+
+    def note_key(self, key: str, event: str) -> None:
+        """Take note of a reward that waits or is provisional.
+
+        Parameters
+        ----------
+        key : str
+            What it is found by.
+        event : str
+            The id of its decision.
+        """
+        self._terms.events[key] = event
+
+    def note_counted(self, key: str | None) -> None:
+        """Take note that the log has the term of a reward that waited."""
+        fixed = self._learned.fixed or []
+        self._learned.fixed = [one for one in fixed if one.key != key]
+        self._terms.events.pop(key or "", None)
+
+    def _decision_columns(self) -> Columns:
+        return Columns(self._learned.grown, self._learned.recipe)
 
     # -- choosing ---------------------------------------------------------------------------------
 
@@ -198,7 +213,7 @@ class LoggedBandit(Bandit):
         with self._writing() as log:
             if event is not None:
                 self._check_new(log, event)
-            before, version = self._learned.grown, log.seq
+            before, version, offset = self._learned.grown, log.seq, self._observer.offset
             self._rows: Any = None
             if self._draw_key is not None:
                 key_streams(self._random, self._draw_key, event or "")
@@ -207,23 +222,15 @@ class LoggedBandit(Bandit):
                 decision._id, decision._run = event, self._lineage.run
             self._write_levels(log, before)
             seen: Iterable[Floats]
+            candidates, place = self._candidates(among), None
             if not decision._is_for_all:
                 seen = self._all_rows(y)
+                place = (self.arms if candidates is None else candidates).index(decision._arm)
             else:
                 seen = [decision.raw if decision._predicted else decision._observation]
-            log.append(
-                rows.Decision, **self._fields(decision, seen, version, self._candidates(among))
-            )
+            fields = self._fields(decision, seen, (version, offset), candidates)
+            log.append(rows.Decision, **fields, place=place)
         return decision
-
-    def _check_new(self, log: Journal, event: str) -> None:
-        """Raise unless a text can be the id of a new decision."""
-        if not (isinstance(event, str) and 0 < len(event) <= LONGEST_ID):
-            raise InvalidValue(
-                f"event must be a text of 1 to {LONGEST_ID} characters, got {shown(event)}"
-            )
-        if log.status(event) != "unknown":
-            raise InvalidValue(f"event must be a new id, got {shown(event)}, which was decided")
 
     def encoded(
         self, y: Any, among: Mapping[Arm, Any] | None = None
@@ -252,6 +259,15 @@ class LoggedBandit(Bandit):
         """True if choices change nothing that is learned."""
         return self._learned.is_plain
 
+    def _check_new(self, log: Store, event: str) -> None:
+        """Raise unless a text can be the id of a new decision."""
+        if not (isinstance(event, str) and 0 < len(event) <= LONGEST_ID):
+            raise InvalidValue(
+                f"event must be a text of 1 to {LONGEST_ID} characters, got {shown(event)}"
+            )
+        if log.state(event) != UNKNOWN:
+            raise InvalidValue(f"event must be a new id, got {shown(event)}, which was decided")
+
     def _numbers_of(self, y: Any, among: Any) -> tuple[Any, Any]:
         numbers, names = super()._numbers_of(y, among)
         self._rows = numbers
@@ -269,7 +285,7 @@ class LoggedBandit(Bandit):
         self,
         decision: Decision,
         seen: Iterable[Floats],
-        version: int,
+        state: tuple[int, float],
         candidates: list[Arm] | None,
     ) -> dict[str, Any]:
         """Return the fields of a decision's row.
@@ -280,13 +296,13 @@ class LoggedBandit(Bandit):
             The decision.
         seen : iterable of arrays
             The observation, a row for all arms or one for each.
-        version : int
-            The last row that the state had taken in.
+        state : tuple of int and float
+            The last row that the state had taken in, and the zero of rewards then.
         candidates : list of arms, optional
             The candidates, if they were not all arms.
         """
         mean, width, optimism, dispersion = decision._description.tolist()
-        offset = self._observer.offset
+        version, offset = state
         predicted, grown = decision._predicted, decision._grown
         return {
             "event": decision._name(),
@@ -319,18 +335,20 @@ class LoggedBandit(Bandit):
         if among is not None and not isinstance(among, Mapping | tuple):
             among = tuple(among)
         with self._writing() as log:
-            before, version = self._learned.grown, log.seq
             self._finish()
+            before, state = self._learned.grown, (log.seq, self._observer.offset)
             decisions = super().choose_many(y, among=among)
             self._write_levels(log, before)
             parts, designs, rounds = self._last_batch
             candidates = self._candidates(among)
             many = []
+            own_rows, names = rounds.ndim == 3, self.arms if candidates is None else candidates
             for k, decision in enumerate(decisions):
                 decision._description = parts[k]
                 decision._design = None if designs is None else designs[k]
-                seen = rounds[k] if rounds.ndim == 3 else rounds[k : k + 1]
-                fields = self._fields(decision, seen, version, candidates)
+                seen = rounds[k] if own_rows else rounds[k : k + 1]
+                fields = self._fields(decision, seen, state, candidates)
+                fields["place"] = names.index(decision._arm) if own_rows else None
                 many.append({**fields, "batch": (k, len(decisions))})
             if many:
                 log.append_all(rows.Decision, many)
@@ -365,16 +383,14 @@ class LoggedBandit(Bandit):
             If it was forgotten.
         """
         with self._writing() as log:
-            if isinstance(decision, str):
-                found = self.decision(decision)
-            else:
-                found = arguments.checked_decision(decision)
+            found = self._found(decision)
             if not again:
-                log.check_once(found.id)
-            before = self._learned.grown
+                self._check_once(log, found.id)
+            weights = self._weights([found])
+            before = self._prepare_to_learn()
             super().learn(found, reward, again=again, context=context)
             self._write_levels(log, before)
-            self._write_rewards(log, [found], [float(reward)], again)
+            self._write_rewards(log, [found], [float(reward)], weights, again)
 
     def learn_many(
         self, decisions: Iterable[Decision], rewards: ArrayLike, *, again: bool = False
@@ -390,17 +406,24 @@ class LoggedBandit(Bandit):
         with self._writing() as log:
             listed = list(given.decisions)
             for one in listed if not again else ():
-                log.check_once(one.id)
-            before = self._learned.grown
+                self._check_once(log, one.id)
+            weights = self._weights(listed)
+            before = self._prepare_to_learn()
             super().learn_many(listed, given.rewards, again=again)
             self._write_levels(log, before)
-            self._write_rewards(log, listed, given.rewards.tolist(), again, batch=True)
+            self._write_rewards(log, listed, given.rewards.tolist(), weights, again, batch=True)
+
+    def _prepare_to_learn(self) -> tuple[tuple[str, str], ...] | None:
+        """Return the levels that are known, before rewards are learned."""
+        self._last_key, self._learned.added = None, None
+        return self._learned.grown
 
     def _write_rewards(
         self,
-        log: Journal,
+        log: Store,
         decisions: list[Decision],
         rewards: list[float],
+        weights: Floats | None,
         again: bool,
         *,
         batch: bool = False,
@@ -409,103 +432,147 @@ class LoggedBandit(Bandit):
 
         Parameters
         ----------
-        log : Log
+        log : Store
             The log.
         decisions, rewards : list
             The decisions and their rewards.
+        weights : ndarray or None
+            Their weights.
         again : bool
             Whether they are additional rewards.
         batch : bool, default False
             Whether they were learned together.
         """
-        given: list[dict[str, Any]] = [
-            {"event": one.id, "decision": one.to_dict()}
-            for one in decisions
-            if not log.has_decision(one)
-        ]
-        if given:
-            log.append_all(rows.Given, given)
+        self._write_given(log, decisions)
         n = len(decisions)
-        many = [
-            {
-                "event": one.id,
-                "value": value,
-                "again": again,
-                "batch": (k, n) if batch else None,
-            }
+        provisional = {one.key for one in self._learned.provisional[-n:]}
+        many: list[dict[str, Any]] = [
+            {"event": one.id, "value": value, "again": again}
+            | self._counted(k, one, value, provisional)
             for k, (one, value) in enumerate(zip(decisions, rewards, strict=True))
         ]
+        for k, fields in enumerate(many):
+            if batch:
+                fields["batch"] = (k, n)
+            if weights is not None:
+                fields["weight"] = float(weights[k])
+            if "key" in fields and fields["event"] is not None:
+                self.note_key(fields["key"], fields["event"])
         if many:
             log.append_all(rows.Reward, many)
 
-    def decision(self, event: str) -> Decision:
-        """Return a decision of the log by its id, or raise `UnknownEvent`."""
-        log = self._log
-        if log is None:
-            raise UnknownEvent(f"this bandit has no log, in which {shown(event)} could be")
-        found = log.decision(event, self._learned.grown, self._learned.recipe)
-        found._run = self._lineage.run  # what is in the log was seen
-        return found
-
-    def forget(self, event: str) -> None:
-        """Take the rewards of a decision out again: the sums are those of a log without them.
-
-        From then on a reward for this event is refused. The rows stay in the file.
+    def _counted(
+        self, k: int, decision: Decision, value: float, provisional: set[str]
+    ) -> dict[str, Any]:
+        """Return how a reward counts that was just learned, the k-th of its call.
 
         Parameters
         ----------
-        event : str
-            The id of the decision.
-
-        Raises
-        ------
-        UnknownEvent
-            If no decision of the log has this id.
-        ForgottenEvent
-            If it was forgotten already.
-        InvalidValue
-            If the learner has units, a constant or predictions, in which observations live on.
+        k : int
+            Its place among the rewards of the call.
+        decision : Decision
+            The decision.
+        value : float
+            The reward.
+        provisional : set of str
+            The keys of the latest provisional rewards.
         """
-        if not self._learned.is_plain or self._rule.weighted:
+        learned = self._learned
+        if learned.is_plain:
+            return {}
+        added, key = learned.added, f"{self._last_key}.{k}"
+        if self._last_key is None:  # compiled code has learned it
+            y = self._in_columns(decision, self._encoder_of([decision]))[0]
+            return self._at(decision, learned.observer.design(y[None])[0], value, value)
+        if added is None:
+            return {"key": key}
+        if k not in added.places:
+            return {"dropped": True}
+        place = added.places.index(k)
+        if key in provisional:
+            return {"key": key}
+        return self._at(decision, added.design[place], added.rewards[place], value)
+
+    def _at(self, decision: Decision, x: Floats, counted: float, value: float) -> dict[str, Any]:
+        """Return the row at which a reward was learned, and as what it counted, if need be.
+
+        Parameters
+        ----------
+        decision : Decision
+            The decision.
+        x : ndarray of shape (n_columns,)
+            The row.
+        counted, value : float
+            The reward as it counted, and as it was given.
+        """
+        fields: dict[str, Any] = {} if counted == value else {"counted": counted}
+        if decision._design is None or not np.array_equal(x, decision._design):
+            fields["x"] = x.tolist()
+        return fields
+
+    # -- changing what was learned ----------------------------------------------------------------
+
+    def _term(self, one: Learned) -> rows.Term | None:
+        terms, learned, arm = self._terms, self._learned, one.term.arm
+        if one.dropped:
+            return None
+        if learned.arms.is_hybrid and terms.last_removed >= one.seq:
             raise InvalidValue(
-                "forget needs a learner without intercept, standardize, missing and weights: what "
-                f"these follow from is not kept by event, got {shown(self._learner)}"
+                "arms were removed since this reward was learned, and with sharing='hybrid' what "
+                "was learned of them was integrated out of the sums: the reward has no term there"
             )
-        with self._writing() as log:
-            if log.status(event) == "forgotten":
-                raise ForgottenEvent(f"event {event!r} was forgotten already")
-            self.take_out(log.learned(event))
-            log.append(rows.Forget, event=event)
+        if not learned.arms.shared and terms.is_gone(arm, one.seq):
+            return None
+        if learned.arms.shared and arm not in learned.arms and not learned.arms.is_open:
+            arm = learned.arms.names[0]  # which has the same parameter
+        if one.term.key is not None:
+            kept = {each.key for each in learned.waiting}
+            kept |= {each.key for each in learned.provisional}
+            if one.term.key not in kept:
+                return None
+            return rows.Term(arm=arm, value=one.term.value, key=one.term.key)
+        if learned.is_plain:
+            decision = decision_of(one.decision, self._decision_columns())
+            x, _ = self._in_columns(decision, self._encoder_of([decision]))
+        else:
+            assert one.term.x is not None
+            x = terms.present(as_floats(one.term.x), one.seq, learned.observer)
+        return rows.Term(arm=arm, value=one.term.value, x=x.tolist(), weight=one.term.weight)
 
-    def amend(self, event: str, reward: float) -> None:
-        """Replace the reward of a decision that was learned.
-
-        Parameters
-        ----------
-        event : str
-            The id of the decision.
-        reward : float
-            Its reward from now on.
-        """
-        raise NotImplementedError
-
-    def take_out(self, learned: list[tuple[Decision, float]]) -> None:
+    def take_out(self, terms: Sequence[rows.Term]) -> None:
         """Take rewards out of the sums: all of them, or none.
 
         Parameters
         ----------
-        learned : list of (Decision, float)
-            Decisions and their rewards, all of which were learned.
+        terms : sequence of Term
+            What the sums have of them.
         """
         with self._at_work():
-            posterior = self._learned.posterior.copy()
-            for decision, reward in learned:
-                arm = self._learned.arms.parameter(decision.arm)
-                posterior.forget(arm, decision._observation, reward)
+            forget_terms(self._learned, [self._core_term(one) for one in terms])
+            for one in terms:
+                self._terms.events.pop(one.key or "", None)
             self._drop_kept()
-            self._learned.posterior = posterior
             # A base that has them would not have less than this bandit.
-            self._lineage.additions += len(learned)
+            self._lineage.additions += len(terms)
+
+    def exchange(self, term: rows.Term, value: float) -> None:
+        """Replace a reward in the sums.
+
+        Parameters
+        ----------
+        term : Term
+            What the sums have of it.
+        value : float
+            The reward that replaces it.
+        """
+        with self._at_work():
+            amend_term(self._learned, self._core_term(term), value)
+            self._drop_kept()
+            self._lineage.additions += 1
+
+    def _core_term(self, one: rows.Term) -> Term:
+        x = np.empty(0) if one.x is None else as_floats(one.x)
+        return Term(one.arm, x, one.value, one.key or "", one.weight)
 
     # -- what else changes a bandit ---------------------------------------------------------------
 
@@ -548,51 +615,9 @@ class LoggedBandit(Bandit):
             super().remove_arms(given)
             log.append(rows.Arms, removed=list(given))
 
-    # -- copies -----------------------------------------------------------------------------------
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A copy has no log: one bandit writes to it.
-        return _unlogged, (self.__getstate__(),)
-
-
-class _Writing:
-    """A call of a bandit that ends with a row in its log. A class: half the time of a generator."""
-
-    __slots__ = ("bandit", "held")
-
-    def __init__(self, bandit: LoggedBandit) -> None:
-        self.bandit, self.held = bandit, held_interrupts()
-
-    def __enter__(self) -> Journal:
-        self.held.__enter__()
-        bandit = self.bandit
-        bandit._lock.acquire()
-        try:
-            log = bandit._log
-            if log is None:
-                raise InvalidValue("this bandit has no log")
-            log.check_ready()
-        except BaseException:
-            bandit._lock.release()
-            self.held.__exit__(None, None, None)
-            raise
-        bandit._quiet = True
-        return log
-
-    def __exit__(self, *_error: object) -> None:
-        bandit = self.bandit
-        bandit._quiet = False
-        bandit._lock.release()
-        self.held.__exit__(None, None, None)
-        if bandit._learned.observer.messages:
-            bandit._warn(stacklevel=4)
-
-
-def _unlogged(state: dict[str, Any]) -> Bandit:
-    """Return a bandit without a log out of a pickle or a copy."""
-    bandit = object.__new__(Bandit)
-    bandit.__setstate__(state)
-    return bandit
+def _row_term(one: Term) -> rows.Term:
+    return rows.Term(arm=one.arm, value=one.reward, x=one.design.tolist(), key=one.key)
 
 
 def _once(values: list[float]) -> list[float]:
