@@ -63,7 +63,7 @@ class LogAudit:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if no problem was found."""
         return not self.problems
 
     def plot(self) -> Any:

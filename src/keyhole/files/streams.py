@@ -1,4 +1,4 @@
-"""What users read from and write to: a path, an open binary file, or bytes.
+"""Sources and targets that users give: a path, an open binary file, or bytes.
 
 A path is replaced in one step. An open file is written from where it stands and stays open; it is
 the caller's, who also decides when it is closed and synced.

@@ -137,12 +137,12 @@ class Bandit(Named):
 
     @property
     def learner(self) -> Learner:
-        """How the bandit chooses and learns. It keeps it: what it has learned depends on it."""
+        """The learner. It cannot be replaced: what the bandit has learned depends on it."""
         return self._learner
 
     @property
     def policy(self) -> Policy:
-        """How arms are scored."""
+        """The policy, which scores arms."""
         return self._learner.policy
 
     @property
@@ -152,7 +152,7 @@ class Bandit(Named):
 
     @property
     def probabilities(self) -> bool:
-        """Whether decisions have a probability."""
+        """True if decisions have a probability."""
         return self._probabilities
 
     @property
@@ -174,21 +174,21 @@ class Bandit(Named):
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards the parameter of each arm has learned ("shared": one for all)."""
+        """The number of rewards learned by the parameter of each arm ("shared": one for all)."""
         with self._lock:
             self._finish()
             return self._learned.counts
 
     @property
     def waiting(self) -> dict[Arm, int]:
-        """How many rewards of each arm wait until units, and the rewards' zero, are fixed."""
+        """The number of rewards of each arm that wait until units and the zero are fixed."""
         with self._lock:
             self._finish()
             return self._learned.waiting_counts
 
     @property
     def effects(self) -> dict[Arm, Effects]:
-        """What each arm's reward was learned to be made of, in the features' own units.
+        """The effects of features on each arm's reward, in the features' own units.
 
         The estimates are those of least squares: unlike the posterior's mean they do not lean
         towards zero. An error is infinite while the rewards do not determine its effect.
@@ -483,7 +483,7 @@ class Bandit(Named):
         self._warn()
 
     def _can_merge(self, other: Bandit) -> bool:
-        """Whether another bandit learns in the same way; levels of its own it may have."""
+        """Tell whether another bandit learns in the same way; it may have levels of its own."""
         same_dim = self.dim == other.dim or self._learned.encoder is not None
         return self.learner == other.learner and same_dim
 

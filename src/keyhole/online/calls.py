@@ -1,4 +1,4 @@
-"""How a call of a bandit is done as a whole: before the next one, and completely or not at all.
+"""Atomic calls of a bandit: one at a time, and each completely or not at all.
 
 Between threads, a lock does it: every call holds it (`sharing` has the locks, and what a fork
 does). Against Ctrl-C, which may come between any two lines, there are two ways. The everyday call

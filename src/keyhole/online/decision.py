@@ -15,7 +15,7 @@ from keyhole.errors import InvalidValue, shown
 
 
 class Chance(NamedTuple):
-    """What the probability of a decision follows from, on its first read."""
+    """Inputs of the probability of a decision, which is computed on its first read."""
 
     score_params: (
         Floats  # (3, n)  location and scale of each score that counts, and how many share them
@@ -146,7 +146,7 @@ class Decision(Choice):
 
     @property
     def id(self) -> str | None:
-        """What tells this decision from all others; None if it was made by hand without one."""
+        """The unique id of this decision; None if it was made by hand without one."""
         name: str | None = self._name()
         return name
 
@@ -171,7 +171,7 @@ class Decision(Choice):
 
     @property
     def observation(self) -> Floats:
-        """What was observed of the chosen arm, (dim,), read-only; missing entries predicted."""
+        """The observation of the chosen arm, (dim,), read-only; missing entries predicted."""
         view = self._observation.view()
         view.flags.writeable = False
         return view
@@ -188,7 +188,7 @@ class Decision(Choice):
 
     @property
     def has_missing(self) -> bool:
-        """Whether an entry is missing still: one that was never seen cannot be predicted."""
+        """True if an entry is still missing: one that was never seen cannot be predicted."""
         return self._has_missing
 
     @property

@@ -44,7 +44,7 @@ class Decisions(Sequence[Decision]):
 
     @property
     def id(self) -> str:
-        """What tells this batch from all others."""
+        """The unique id of this batch."""
         return self._batch.id
 
     @property
@@ -59,7 +59,7 @@ class Decisions(Sequence[Decision]):
 
     @property
     def observations(self) -> Floats:
-        """What was observed of the chosen arms, (n, dim), read-only; missing entries predicted."""
+        """The observations of the chosen arms, (n, dim), read-only; missing entries predicted."""
         return _locked(self._batch.observations)
 
     @property

@@ -19,7 +19,7 @@ Additions: TypeAlias = dict[str, int]
 
 
 class Past(NamedTuple):
-    """How far a run had got."""
+    """The progress of a run."""
 
     decisions: int  # the number of its last decision
     additions: int  # rewards and observations that it had added, and arms that it had removed

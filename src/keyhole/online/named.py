@@ -78,7 +78,7 @@ class Named(Rounds):
         return rows, names
 
     def _is_columns(self, y: object) -> bool:
-        """Whether an observation is an array or list of columns, which need no encoding."""
+        """Tell whether an observation is an array or list of columns, which need no encoding."""
         encoder = self._learned.encoder
         if encoder is not None and encoder.takes_rows:
             return False
@@ -271,7 +271,7 @@ class Named(Rounds):
 
 
 def _has_rows(y: Any) -> bool:
-    """Whether an observation has a row for each arm: an array, a frame, or a list of rows."""
+    """Tell whether an observation has a row for each arm: an array, a frame or a list."""
     if isinstance(y, list | tuple):
         return bool(y) and isinstance(y[0], list | tuple | np.ndarray)
     return len(getattr(y, "shape", ())) == 2

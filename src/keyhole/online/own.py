@@ -69,7 +69,7 @@ class OwnBandit(Bandit):
 
     @property
     def learner(self) -> Any:
-        """How the bandit chooses and learns."""
+        """The learner."""
         return self._own
 
     @property
@@ -79,7 +79,7 @@ class OwnBandit(Bandit):
 
     @property
     def probabilities(self) -> bool:
-        """Whether decisions have a probability, if the learner gives one."""
+        """True if decisions have a probability, where the learner gives one."""
         return self._probabilities
 
     @property
@@ -89,7 +89,7 @@ class OwnBandit(Bandit):
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards of each arm were learned."""
+        """The number of rewards learned for each arm."""
         with self._lock:
             return dict(zip(self.arms, self._counts, strict=True))
 

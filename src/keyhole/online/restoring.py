@@ -1,4 +1,4 @@
-"""What a bandit has learned, from header and arrays of its file (the layout is in `storage`).
+"""The state of a bandit from header and arrays of its file (the layout is in `storage`).
 
 Nothing is trusted: shape, type and range of every array are checked, that counts and samples fit
 together, and that the caches of the posterior follow from its sums. Arrays are kept as they are

@@ -1,4 +1,4 @@
-"""How a bandit chooses and learns, once its arguments are checked and the lock is held.
+"""Choosing and learning of a bandit, once its arguments are checked and the lock is held.
 
 Decisions from plain arrays and their rewards go through one compiled object, `kernels.Online`,
 which is kept for as long as arms and posterior are the same. What has missing entries, units or a

@@ -116,7 +116,7 @@ class SensorBandit(OwnBandit):
 
     @property
     def policy(self) -> Policy:
-        """How arms are scored."""
+        """The policy, which scores arms."""
         return self._own.policy
 
     @property
@@ -127,7 +127,7 @@ class SensorBandit(OwnBandit):
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards the parameter of each arm has learned ("shared": one for all)."""
+        """The number of rewards learned by the parameter of each arm ("shared": one for all)."""
         with self._lock:
             n = self._state.n.astype(int).tolist()
         parameter_of = self._state.arms.parameter_of.tolist()

@@ -100,7 +100,7 @@ class _Sample(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """Where the iteration ends: the mean b, and the b by which late choices are made."""
+    """The end of the iteration: the mean b, and the b by which late choices are made."""
 
     b: Floats  # (n_arms, dim)
     late: tuple[Floats, ...]  # one where the iteration converged, a pass where arms tie

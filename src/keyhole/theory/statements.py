@@ -1,4 +1,4 @@
-"""What each bound states, from when on it is claimed, and whether it is proved.
+"""The statement of each bound, the round from which it is claimed, and its status.
 
 The decorator `bound` fills `STATEMENTS`. The gaps were found by reading the proofs; those that are
 called false have a counterexample in the tests.
@@ -108,7 +108,7 @@ STATEMENTS: dict[str, Statement] = {}
 
 @dataclass(frozen=True)
 class Status:
-    """Whether a bound is proved, repaired (proved in a form that is not the printed one) or open.
+    """Status of a bound: proved, repaired (proved in another form than printed) or open.
 
     Parameters
     ----------

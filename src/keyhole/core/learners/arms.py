@@ -62,7 +62,7 @@ class Arms:
 
     @property
     def n_parameters(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
         return 1 if self.shared else len(self.names)
 
     def __contains__(self, name: object) -> bool:

@@ -119,7 +119,7 @@ class Learner:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the posterior sees observations as they are."""
+        """True if the posterior sees observations as they are."""
         return self.features is None and self._observer().is_plain
 
     def resolve(self, noise_scale: float) -> Self:

@@ -421,7 +421,7 @@ class SensorFit:
 
     @property
     def is_zero_fixed(self) -> bool:
-        """Whether no later reward moves the number that rewards are counted from."""
+        """True if no later reward moves the number that rewards are counted from."""
         return not self.learner.intercept or len(self.first_rewards) == REWARDS
 
     # -- reading ----------------------------------------------------------------------------------

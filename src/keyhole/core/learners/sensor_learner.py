@@ -101,7 +101,7 @@ class SensorLearner:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the sensors are given, and not those of a world."""
+        """True if the sensors are given; False if each world provides its own."""
         return not (isinstance(self.sensors, str) and self.sensors == "oracle")
 
     @cached_property

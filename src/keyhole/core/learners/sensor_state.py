@@ -35,7 +35,7 @@ class SensorReward(NamedTuple):
 
 
 class SensorState(SensorFit):
-    """What a `SensorLearner` has learned.
+    """The state of a `SensorLearner`.
 
     The sums per configuration and the pairs of contexts and measurements are the state. Weights
     and the posterior are computed from them on a schedule.

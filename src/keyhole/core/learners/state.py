@@ -102,12 +102,12 @@ class LearnerState:
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards the parameter of each arm has learned."""
+        """The number of rewards learned by the parameter of each arm."""
         return self._by_arm(self.posterior.count.tolist())
 
     @property
     def waiting_counts(self) -> dict[Arm, int]:
-        """How many rewards of the parameter of each arm wait."""
+        """The number of rewards that wait for units, for the parameter of each arm."""
         counts = [0] * self.posterior.n_parameters
         for reward in self.waiting:
             counts[self.arms.parameter(reward.arm)] += 1
@@ -125,7 +125,7 @@ class LearnerState:
 
     @property
     def effects(self) -> dict[Arm, Effects]:
-        """What each arm's reward is made of, in the features' own units."""
+        """The effects of features on each arm's reward, in the features' own units."""
         steps, kept = self.observer.steps(), self.observer.effect_rows()
         steps = steps[kept]
         names = self.observer.layout.design_names(intercept=self.observer.intercept)
@@ -179,7 +179,7 @@ class LearnerState:
 
     @property
     def recipe(self) -> str | None:
-        """What tells the columns of these features from those of others; None without features."""
+        """A digest that identifies the columns of these features; None without features."""
         if self.encoder is not None and self._recipe is None:
             self._recipe = self.encoder.digest
         return self._recipe
@@ -278,12 +278,12 @@ class LearnerState:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the posterior sees observations as they are."""
+        """True if the posterior sees observations as they are."""
         return self.observer.is_plain and not self.arms.is_hybrid
 
     @property
     def is_everyday(self) -> bool:
-        """Whether choosing and learning change nothing but the posterior and running sums."""
+        """True if choosing and learning change nothing but the posterior and running sums."""
         if self.arms.is_hybrid:
             return False
         if self.encoder is not None and self.encoder.takes_rows:
@@ -294,7 +294,7 @@ class LearnerState:
 
     @property
     def everyday(self) -> kernels.Everyday | None:
-        """What compiled code does to observations and rewards; None if that is nothing."""
+        """The compiled conversion of observations and rewards; None if none is needed."""
         return None if self.is_plain or not self.is_everyday else self.observer.everyday
 
     def n_rounds_ahead(self, rows: int) -> int:

@@ -70,7 +70,7 @@ _Levelled: TypeAlias = tuple[str, str, dict[str, int], list[int], bool]
 
 
 class _Plan(NamedTuple):
-    """How one kind of record, a context's or an arm's, is written into columns.
+    """A plan for writing one kind of record, a context's or an arm's, into columns.
 
     Entries begin with the field's name in the record and its name in messages.
     """
@@ -196,12 +196,12 @@ class Encoder:
 
     @property
     def takes_rows(self) -> bool:
-        """Whether arrays are encoded, too, and not taken for columns: never."""
+        """True if arrays are encoded too, and not read as columns: never here."""
         return False
 
     @property
     def can_grow(self) -> bool:
-        """Whether a category may get more levels."""
+        """True if a category may get more levels."""
         return bool(self.levels)
 
     def merged(self, other: Encoder) -> Encoder:

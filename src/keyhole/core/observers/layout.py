@@ -16,7 +16,7 @@ CONSTANT = "constant"
 
 
 class Layout(NamedTuple):
-    """What the columns of an observation are.
+    """The columns of an observation.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Layout(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether a design has no columns but those of the observation."""
+        """True if a design has only the columns of the observation."""
         return len(self.crosses) == 0
 
     def design_names(self, *, intercept: bool) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Proposed(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What is proposed for each field of a frame."""
+    """A proposal for each field of a frame."""
 
     fields: dict[str, Proposed]
 

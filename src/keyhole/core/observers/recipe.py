@@ -14,11 +14,11 @@ class Recipe(Protocol):
 
     @property
     def intercept(self) -> Any:
-        """Whether each arm has a constant."""
+        """True if each arm has a constant."""
 
     @property
     def standardize(self) -> Any:
-        """Whether features are converted to units of their own spread."""
+        """True if features are converted to units of their own spread."""
 
     @property
     def missing(self) -> Any:

@@ -48,7 +48,7 @@ class View(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """How far the coefficients D'mu may be off: delta ~ N(0, (mu'spread mu) gram^-1).
+    """Error of the estimated coefficients D'mu: delta ~ N(0, (mu'spread mu) gram^-1).
 
     The constant of the prediction may be off too, by N(0, mu'spread mu / n); n is infinite if there
     is none.
@@ -320,7 +320,7 @@ class Sensor:
 
     @property
     def is_centred(self) -> bool:
-        """Whether the constant of a prediction is beyond doubt."""
+        """True if the constant of a prediction is known exactly."""
         return self.doubt is None or not np.isfinite(self.doubt.n)
 
     @property
@@ -341,12 +341,12 @@ class Sensor:
 
     @cached_property
     def observation_range(self) -> Range:
-        """Where a measurement usually is."""
+        """The usual range of a measurement."""
         return Range.of(self.observation_mean, self.observation_covariance)
 
     @cached_property
     def context_range(self) -> Range:
-        """Where a context usually is."""
+        """The usual range of a context."""
         return Range.of(self.mean, self.context_covariance)
 
     @property

@@ -139,12 +139,12 @@ class TransformedEncoder:
 
     @property
     def can_grow(self) -> bool:
-        """Whether there may be more columns: never."""
+        """True if columns may be added: never here."""
         return False
 
     @property
     def takes_rows(self) -> bool:
-        """Whether arrays are what the transformer takes, and not its columns: always."""
+        """True if arrays are input of the transformer, and not its columns: always here."""
         return True
 
     def merged(self, _: TransformedEncoder) -> TransformedEncoder:

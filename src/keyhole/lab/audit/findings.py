@@ -37,7 +37,7 @@ class Power:
 
     @property
     def contradicted(self) -> bool:
-        """Whether the test contradicts the broken claim, as it must to have power."""
+        """True if the test contradicts the broken claim, as it must to have power."""
         return self.p <= self.level
 
 

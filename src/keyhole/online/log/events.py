@@ -1,4 +1,4 @@
-"""What a log knows of each event: where its decision is, and whether its reward was learned."""
+"""An index of the events of a log: the place of each decision, and the state of its reward."""
 
 from __future__ import annotations
 

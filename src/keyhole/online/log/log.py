@@ -145,7 +145,7 @@ class Log:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many events are decided and wait for a reward, learned, and forgotten."""
+        """The numbers of events that are decided (without a reward yet), learned and forgotten."""
         self.refresh()
         return self._events.counts()
 
@@ -330,7 +330,7 @@ class Log:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the file is one of `to_parquet`, which can be read and not written to."""
+        """True if the file was written by `to_parquet`: it can be read and not appended to."""
         if not self.exists:
             return False
         with naming("read", self.path), open(self.path, "rb") as file:
@@ -338,7 +338,7 @@ class Log:
 
     @property
     def exists(self) -> bool:
-        """Whether the file is there."""
+        """True if the file exists."""
         return os.path.exists(self.path)
 
     @property

@@ -45,7 +45,7 @@ class Row(
     tag_field="kind",
     tag=str.lower,
 ):
-    """What every row has.
+    """Base of all rows.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class Arms(Row, frozen=True, kw_only=True):
 
 
 class Merge(Row, frozen=True, kw_only=True):
-    """What another bandit had learned was added; both as files, compressed, in base 64."""
+    """The state of another bandit was added; both as files, compressed, in base 64."""
 
     other: str
     base: str | None = None

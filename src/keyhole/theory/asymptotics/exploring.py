@@ -1,4 +1,4 @@
-"""How much to explore: the regret that v costs, and the v that costs little."""
+"""Choice of v: the regret that exploration costs, and a v that costs little."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PRECISION = 2e-4
 
 @dataclass(frozen=True)
 class Exploration:
-    """What exploring costs a Thompson sampler in a world.
+    """The cost of exploration of a Thompson sampler in a world.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which rows of the sensing matrix matter: what a designer of sensors gains or loses by each."""
+"""The worth of each row of the sensing matrix, for the design of sensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keyhole.theory.asymptotics.asymptotes import asymptote
 
 @dataclass(frozen=True)
 class Change:
-    """What a change of the sensor does.
+    """The effect of a change of the sensor.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(frozen=True)
 class SensorRow:
-    """What one row of the sensing matrix is worth to a policy.
+    """The worth of one row of the sensing matrix to a policy.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class Certificate:
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether the bound is no better than the trivial one."""
+        """True if the bound is no better than the trivial one."""
         return self.value >= self.trivial
 
     def explain(self) -> str:
