@@ -195,7 +195,21 @@ def _like_those_of(known: Any, prefix: str, arrays: Arrays) -> dict[str, NDArray
 def like(
     arrays: Arrays, name: str, shape: tuple[int, ...], *, nan: bool = False, dtype: Any = np.float64
 ) -> NDArray[Any]:
-    """Return an array of a file, if it is of this shape and type and holds finite numbers."""
+    """Return an array of a file, if it is of this shape and type and holds finite numbers.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        The arrays of a file.
+    name : str
+        The name of the array.
+    shape : tuple of int
+        The shape that it must have.
+    nan : bool, default False
+        Allow NaN.
+    dtype : dtype, default float64
+        The type that it must have.
+    """
     array = arrays[name]
     if array.shape != shape or array.dtype != dtype:
         raise FileError(f"the saved {name} has shape {array.shape} and type {array.dtype}")

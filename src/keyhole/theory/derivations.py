@@ -214,7 +214,15 @@ class Ingredients:
     radius: float  # R sqrt(...) + c_eta
 
     def regret(self, c: Constants, horizon: float) -> float:
-        """Return 2 c_eta L tau + 2 L g_1 (sqrt(4 log T log(1 / delta)) + k c_M C N log T)."""
+        """Return 2 c_eta L tau + 2 L g_1 (sqrt(4 log T log(1 / delta)) + k c_M C N log T).
+
+        Parameters
+        ----------
+        c : Constants
+            The constants of the instance.
+        horizon : float
+            T, the number of rounds.
+        """
         logs, sure = np.log(horizon), np.log(1.0 / self.failing)
         clear = 64.0 * c.v**2 * logs / (c.kappa**2 * self.eigenvalue)
         pulls = max(self.pulls, clear)  # nu_2

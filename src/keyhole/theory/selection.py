@@ -213,7 +213,15 @@ class _Sums:
         self.gram, self.moment = np.zeros((n_arms, dim, dim)), np.zeros((n_arms, dim))
 
     def step(self, sample: _Sample, share: float) -> None:
-        """Choose by b, and give the sums of these choices a share."""
+        """Average the sums with those of the choices by the present b, and solve for b.
+
+        Parameters
+        ----------
+        sample : _Sample
+            The rounds.
+        share : float
+            The weight of the new sums; the old ones keep 1 - share.
+        """
         chosen = _choices(sample, self.b)
         for i, rows in enumerate(np.flatnonzero(chosen == i) for i in range(len(self.b))):
             y = sample.y[i][rows]
@@ -225,7 +233,15 @@ class _Sums:
             # An arm that is never chosen keeps its estimate, as it would in a run.
 
     def path(self, sample: _Sample, shares: list[float]) -> tuple[Floats, ...]:
-        """Take steps, and return the b that each began with."""
+        """Take several steps, and return b before each of them.
+
+        Parameters
+        ----------
+        sample : _Sample
+            The rounds.
+        shares : list of float
+            The share of each step.
+        """
         path = []
         for share in shares:
             path.append(self.b.copy())

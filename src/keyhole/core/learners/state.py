@@ -388,7 +388,19 @@ class LearnerState:
     def keep_provisional(
         self, arms: Sequence[Arm], raw: Floats, design: Floats, rewards: Sequence[float]
     ) -> None:
-        """Remember which of these rewards were learned by predictions that will get better."""
+        """Record the rewards that were learned by early predictions, to exchange them later.
+
+        Parameters
+        ----------
+        arms : sequence of names
+            The arm of each reward.
+        raw : ndarray of shape (n, dim)
+            The observations, NaN where an entry is missing.
+        design : ndarray of shape (n, n_columns)
+            The rows by which they were learned.
+        rewards : sequence of float
+            The rewards.
+        """
         if self.observer.missing not in ("predict", "mean") or self.observer.seen >= PREDICTED:
             return
         for k in np.flatnonzero(self.observer.dropped(raw)).tolist():
@@ -514,9 +526,16 @@ class LearnerState:
     # -- merging ----------------------------------------------------------------------------------
 
     def merged(self, other: LearnerState, base: LearnerState | None) -> LearnerState:
-        """Return what both have learned; since `base`, from which both went on, if there is one.
+        """Return the merged state of both.
 
         An arm of the base that one of the two has removed since stays removed.
+
+        Parameters
+        ----------
+        other : LearnerState
+            The state to add.
+        base : LearnerState or None
+            The state that both started from, whose rewards count once.
         """
         if self.encoder is not None and other.encoder is not None:
             encoder = self.encoder.merged(other.encoder)

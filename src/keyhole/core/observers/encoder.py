@@ -550,12 +550,26 @@ class _Layout:
         return plan
 
     def name_of(self, i: int, j: int) -> str:
-        """Return the name of a crossed column; empty if one of its columns is spare."""
+        """Return the name of a crossed column; empty if one of its columns is spare.
+
+        Parameters
+        ----------
+        i, j : int
+            The two columns that are multiplied.
+        """
         one, other = self.names[i], self.names[j]
         return f"{one}:{other}" if one and other else ""
 
     def grow(self, field: str, level: str) -> None:
-        """Give a level a column, and the crossed columns that it is in: spare or new ones."""
+        """Add the column of a level and its crossed columns, in spare places if there are any.
+
+        Parameters
+        ----------
+        field : str
+            The growing category.
+        level : str
+            The new level.
+        """
         table = self.tables.get(field)
         if table is None:
             raise checks.unknown("a growing category", field, self.tables)

@@ -264,7 +264,15 @@ def cell_key(cell: Cell) -> str:
 
 
 def cell_folder(cell: Cell, out: Path) -> Path:
-    """Return the folder of a cell's replications, which these sources have made."""
+    """Return the folder of a cell's replications by the present sources.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    out : Path
+        The folder of all studies.
+    """
     return out / "cells" / f"{cell_key(cell)}-{SOURCES}"
 
 

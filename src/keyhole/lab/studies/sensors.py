@@ -98,7 +98,13 @@ class PerSensor:
     learner: Learner
 
     def start(self, n_arms: int, dim: int) -> tuple[dict[SensorName, LearnerState], int, int]:
-        """Return the states of the learners, none as yet, and the sizes."""
+        """Return the states of the learners, initially none, and the sizes.
+
+        Parameters
+        ----------
+        n_arms, dim
+            As in `AnyLearner.start`.
+        """
         return {}, n_arms, dim
 
     def choose(
