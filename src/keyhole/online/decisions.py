@@ -33,7 +33,7 @@ class Batch(NamedTuple):
 class Decisions(Sequence[Decision]):
     """Many decisions, made by `Bandit.choose_many`: a sequence of `Decision`, and arrays of all.
 
-    The decisions of a batch have its `id`, a dot and their place for ids.
+    The id of a decision is that of the batch, a dot and its place.
     """
 
     def __init__(self, batch: Batch) -> None:

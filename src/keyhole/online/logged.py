@@ -122,7 +122,7 @@ class LoggedBandit(Bandit):
     # -- one call, one row ------------------------------------------------------------------------
 
     def _writing(self) -> _Writing:
-        """Hold Ctrl-C, the lock and warnings until what was done is written down."""
+        """Hold Ctrl-C, the lock and warnings until the row is written."""
         return _Writing(self)
 
     def _warn(self, stacklevel: int = 3) -> None:
@@ -174,7 +174,7 @@ class LoggedBandit(Bandit):
         return numbers, names
 
     def _all_rows(self, y: Any) -> Floats:
-        """Return what was seen of every candidate, (n, dim)."""
+        """Return the observation of every candidate, (n, dim)."""
         given = y if self._rows is None else self._rows
         return np.atleast_2d(np.asarray(self._observer.numbers(given), dtype=np.float64))
 
@@ -421,7 +421,7 @@ class LoggedBandit(Bandit):
             log.append(rows.Observe, y=self._seen.tolist())
 
     def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:
-        """Add what another bandit has learned, as `Bandit.merge`, and write it down.
+        """Add the rewards of another bandit, as `Bandit.merge`, and write it down.
 
         Parameters
         ----------

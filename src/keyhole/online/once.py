@@ -86,7 +86,7 @@ class Once:
             self.add(decision)
 
     def merged(self, other: Once) -> Once:
-        """Return a copy that remembers what another bandit has learned as well."""
+        """Return a copy that remembers the decisions of another bandit as well."""
         twin = Once()
         twin.token = self.token
         twin.recent, twin.parted = self.recent.copy(), self.parted.copy()

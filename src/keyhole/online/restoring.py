@@ -39,7 +39,7 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 LARGEST_SAVED = 1e120
 # The caches of a state may have lost digits by up to this since they were last computed anew.
 DRIFT = 1e-3
-# More values than anybody has seen; twice as many can still be counted.
+# More values than any log has; twice as many can still be counted.
 MOST_SEEN = 2**53
 # An eigenvalue of correlations below this is rounding.
 ROUNDING = 1e-9
@@ -63,7 +63,7 @@ def texts(name: str, given: Any) -> list[str]:
 
 
 def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None) -> Observer:
-    """Return what is done to observations, as far as it was learned.
+    """Return the observer, with its statistics.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def learned(
     *,
     prior: float,
 ) -> LearnerState:
-    """Return what was learned of the arms; it keeps the arrays.
+    """Return the state of the learner, which keeps the arrays.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def learned(
     arms : Arms
         The names of the arms.
     observer : Observer
-        What is done to observations.
+        The observer.
     encoder : Encoder or None
         How records become observations.
     prior : float

@@ -139,7 +139,7 @@ class Log:
         return self._seq
 
     def status(self, event: str) -> str:
-        """Return what became of an event: "unknown", "decided", "learned" or "forgotten"."""
+        """Return the state of an event: "unknown", "decided", "learned" or "forgotten"."""
         self.refresh()
         return WORDS[self._events.state(_checked_event(event))]
 
@@ -177,7 +177,7 @@ class Log:
         grown : tuple of pairs, optional
             All levels of growing categories that have columns.
         recipe : str, optional
-            What tells the features from others.
+            A digest of the features.
 
         Raises
         ------
@@ -323,7 +323,7 @@ class Log:
                 self._appender = None
 
     def check_ready(self) -> None:
-        """Raise unless rows can be written: a bandit asks before it changes anything."""
+        """Raise unless rows can be written; called before a bandit changes anything."""
         if self._appender is None:
             raise InvalidValue(f"{self.path} was closed: give a new bandit Log({str(self.path)!r})")
         self._appender.check()

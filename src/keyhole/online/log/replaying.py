@@ -1,6 +1,6 @@
 """The bandit that follows from the rows of a log, to the bit.
 
-Every call that a row tells of is made again, with the same random numbers. A choice must come out
+Every call that a row records is made again, with the same random numbers. A choice must come out
 as it is in the log: arm, probability and score.
 """
 
@@ -94,7 +94,7 @@ class Replay:
         self.rewards: list[rows.Reward] = []
 
     def take(self, row: rows.AnyRow) -> None:
-        """Do again what a row tells of, or raise `FileError`."""
+        """Repeat the call that a row records, or raise `FileError`."""
         try:
             if self.bandit is None and not isinstance(row, rows.Start):
                 raise FileError("a log begins with a row of kind 'start'")

@@ -3,16 +3,16 @@
 A row is a JSON object on a line of its own, with the field `kind`:
 
     start       a bandit begins to write: all of it, as a file would hold it
-    decision    an arm was chosen, with what its probability follows from
+    decision    an arm was chosen, with the inputs of its probability
     given       a decision that was made elsewhere, and whose reward comes next
     reward      the reward of a decision was learned
     observe     observations without a decision were seen
     levels      levels of growing categories got columns
     arms        arms were added or removed
-    merge       what another bandit had learned was added
+    merge       the rewards of another bandit were added
     forget      the reward of a decision was taken out again
 
-Rows are numbered from 1 without gaps (`seq`). What a bandit has learned is a function of the rows
+Rows are numbered from 1 without gaps (`seq`). The state of a bandit is a function of the rows
 up to a number: that number is the version of its state. NaN is null: a missing entry.
 
 score_i = mean_i + width_i (optimism_i + dispersion_i z_i), with probability 1 - epsilon; otherwise
