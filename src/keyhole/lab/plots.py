@@ -381,7 +381,7 @@ def curves(
     colours : sequence of str, optional
         The colours of the curves. By default they are chosen by name.
     expected : mapping of str to ndarray, optional
-        What theory predicts at these times, for some of the curves by name. It is dashed.
+        Predictions of theory at these times, for some of the curves by name. They are dashed.
 
     Returns
     -------
@@ -508,7 +508,7 @@ def _curves(
     colours: Sequence[str] | None,
     expected: Mapping[str, NDArray[np.float64]],
 ) -> None:
-    """Draw a line with its band for each value of `label`, and dashed what is beside it."""
+    """Draw a line with its band for each value of `label`, and the dashed line beside it."""
     summary = summarize(curves if label in curves.dims else curves.expand_dims(label))
     time, values = summary.time.values, summary[label].values
     styles = [(one, "-") for one in colours] if colours else _styles(label, list(values))

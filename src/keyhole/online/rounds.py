@@ -400,8 +400,8 @@ class Rounds(WholeCalls):
     def _see(self, rows: Floats) -> None:
         """Add observations to the sums, if units or predictions depend on them.
 
-        The sums change in one compiled call. If it is interrupted after that, the next call updates
-        units and predictions.
+        The sums change in one compiled call. If Ctrl-C comes after it, the next call updates units
+        and predictions.
         """
         observer = self._observer
         if observer.watches:

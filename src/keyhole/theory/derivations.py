@@ -1,8 +1,8 @@
 """`derivation`: where theorem 2 loses, as rows that each replace one step of the proof.
 
-A row keeps what the rows before it replaced. The first is the theorem as printed; the last of ours
-is `theorem_2_repaired`. Further rows, such as a certificate by numerical integration, are given by
-the caller.
+A row keeps the replacements of the rows before it. The first is the theorem as printed; the last of
+ours is `theorem_2_repaired`. Further rows, such as a certificate by numerical integration, are
+given by the caller.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Row:
     Parameters
     ----------
     name : str
-        What was replaced.
+        The replaced step.
     value : float
         The regret bound with this and all earlier replacements.
     status : {"proved", "repaired", "open"}
         Whether the bound is proved.
     reason : str
-        What is replaced by what, and why the bound is still open if it is.
+        The replacement, and the reason if the bound is still open.
     """
 
     name: str

@@ -53,7 +53,7 @@ OBSERVED_ROUNDS = 20_000
 
 @dataclass(frozen=True)
 class SelectedRegression:
-    """A fixed point of learning from one's own choices, as `selected_regression` finds it.
+    """A fixed point of learning from own choices, as `selected_regression` finds it.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class _Limit(NamedTuple):
 def selected_regression(
     world: Source, *, trials: int = 100_000, starts: int = 32, seed: Seed = 0
 ) -> tuple[SelectedRegression, ...]:
-    """Find what estimates tend to where arms are learned from their own choices.
+    """Find the limits of estimates that learn from a policy's own choices.
 
     This is the limit of `Greedy` and of `ThompsonSampling` at large times, when sampling adds
     nothing to y'b any more. The iteration follows their mean: each step adds the sums of the rounds

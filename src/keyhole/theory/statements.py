@@ -52,7 +52,7 @@ class Formula(Protocol):
 
 @dataclass(frozen=True)
 class Statement:
-    """A bound of the paper or its repair, and what is known of its proof.
+    """A bound of the paper or its repair, and the state of its proof.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Statement:
     label : str
         Its label in the paper.
     meaning : str
-        What it bounds.
+        The bounded quantity.
     starts : str, default ""
         The bound from whose value on it is claimed; "" if always.
     rests_on : tuple of str, default ()

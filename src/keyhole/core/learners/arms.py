@@ -1,4 +1,4 @@
-"""The names of a bandit's arms, and which parameter each one answers to."""
+"""The names of a bandit's arms, and the parameter of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Arms:
     parameter_of : sequence of int, optional
         The parameter of each arm; by default 0, 1, ..., or 0 if it is shared.
     is_open : bool, default False
-        Whether names that are not known may come, since the one parameter says all of an arm.
+        Whether unknown names are allowed, since the one parameter describes every arm.
     is_hybrid : bool, default False
         Whether the one parameter has a shared part and one for each arm.
     """
@@ -78,7 +78,7 @@ class Arms:
             self.unknown(name)
 
     def unknown(self, name: object) -> NoReturn:
-        """Raise `UnknownArm` for a name that there is not."""
+        """Raise `UnknownArm` for a name that no arm has."""
         known = ", ".join(map(repr, self.names[:10])) + (", ..." if len(self.names) > 10 else "")
         raise UnknownArm(f"there is no arm {shown(name)}; the arms are {known}") from None
 

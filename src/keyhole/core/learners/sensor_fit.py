@@ -208,7 +208,7 @@ class SensorFit:
             self._refresh(parameter)
 
     def refresh_all(self) -> None:
-        """Do so for all parameters, whose sums or configurations have changed."""
+        """Refresh all parameters, whose sums or configurations have changed."""
         self._refresh_each(changed=True)
 
     def _refresh_each(self, *, changed: bool) -> None:

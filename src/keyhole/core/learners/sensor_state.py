@@ -1,4 +1,4 @@
-"""`SensorState`: what a `SensorLearner` has learned: rewards, late truth, copies and merging."""
+"""`SensorState`, the state of a `SensorLearner`: rewards, late contexts, copies and merging."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keyhole.core.learners.sensor_learner import SensorLearner
 
 
-# From so many pairs or repeats on, what is usual is known well enough to clip what is not.
+# From this many pairs or repeats on, the usual range is known well enough to clip values.
 CLIPPED_FROM = REWARDS
 
 
@@ -63,7 +63,7 @@ class SensorState(SensorFit):
     # -- glitches ---------------------------------------------------------------------------------
 
     def clipped(self, sensor: int, row: Floats, name: str = "y") -> Floats:
-        """Return a measurement or a context, clipped to where that of the sensor usually is.
+        """Return a measurement or a context, clipped to the usual range of the sensor.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class SensorState(SensorFit):
     # -- learning ---------------------------------------------------------------------------------
 
     def add(self, parameter: int, place: int, y: Floats, reward: float) -> None:
-        """Learn a reward, and refresh what is due.
+        """Learn a reward, and refresh weights that are due.
 
         Parameters
         ----------
@@ -286,16 +286,16 @@ class SensorState(SensorFit):
         return twin
 
     def merged(self, other: SensorState, base: SensorState | None) -> SensorState:
-        """Return what both have learned, since `base` if both went on from one.
+        """Return the merged state of both; rewards of a common `base` count once.
 
         Sums are added by the names of arms and by configuration.
 
         Parameters
         ----------
         other : SensorState
-            The other one, of an equal learner and the same arms.
+            The other state, of an equal learner and the same arms.
         base : SensorState or None
-            The one from which both went on.
+            The state that both started from.
 
         Raises
         ------

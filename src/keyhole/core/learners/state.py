@@ -1,4 +1,4 @@
-"""`LearnerState`: what a learner knows of its arms, and the rewards that wait for units."""
+"""`LearnerState`: the posterior of a learner's arms, and the rewards that wait for units."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Waiting(NamedTuple):
     arm: Arm
     observation: Floats
     reward: float
-    key: str  # what tells it from all others
+    key: str  # unique
 
 
 class Provisional(NamedTuple):
@@ -59,20 +59,20 @@ Kept = TypeVar("Kept", Waiting, Provisional)
 
 
 class LearnerState:
-    """A posterior of arms by name, of what an observer makes of observations.
+    """A posterior of arms by name, of observations that are converted by an observer.
 
     `waiting` rewards came before the units were fixed, and are learned when those are.
-    `provisional` ones were learned by early predictions. Each time `LOOKS` says they are predicted
-    anew, and exchanged in the sums.
+    `provisional` ones were learned by early predictions. At the counts in `LOOKS` they are
+    predicted anew, and exchanged in the sums.
 
     Parameters
     ----------
     arms : Arms
         The names of the arms.
     observer : Observer
-        What is done to observations.
+        The conversion of observations.
     posterior : Posterior
-        What was learned of the arms' parameters.
+        The posterior of the arms' parameters.
     encoder : Encoder, optional
         How records become observations.
     """
@@ -114,7 +114,7 @@ class LearnerState:
         return self._by_arm(counts)
 
     def total(self) -> float:
-        """Return how many rewards came: learned, waiting, or left out."""
+        """Return the number of rewards so far: learned, waiting or left out."""
         return float(self.posterior.count.sum()) + len(self.waiting) + self.n_dropped
 
     def _by_arm(self, numbers: list[int]) -> dict[Arm, int]:
@@ -235,8 +235,8 @@ class LearnerState:
     def prepared(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return rows, (..., dim), with predictions, and the same as the posterior sees them.
 
-        Missing entries are predicted by what was seen before. Before units are fixed the posterior
-        sees zeros.
+        Missing entries are predicted from earlier observations. Before units are fixed the
+        posterior sees zeros.
         """
         observer = self.observer
         flat = rows.reshape(math.prod(rows.shape[:-1]), observer.dim)
@@ -251,7 +251,7 @@ class LearnerState:
         Parameters
         ----------
         design : ndarray
-            What `prepared` gave.
+            The result of `prepared`.
         arms : Arms
             The arms that the rows are of.
         """
@@ -298,10 +298,10 @@ class LearnerState:
         return None if self.is_plain or not self.is_everyday else self.observer.everyday
 
     def n_rounds_ahead(self, rows: int) -> int:
-        """Return how many rounds, of so many rows each, change neither units nor predictions.
+        """Return how many rounds of `rows` rows each change neither units nor predictions.
 
-        Units and early predictions are looked at again when features were seen so many times
-        (`LOOKS`); before, what the posterior sees of later rounds does not depend on choices.
+        Units and early predictions are checked again at the counts in `LOOKS`; until then, the
+        posterior's view of later rounds does not depend on choices.
         """
         observer = self.observer
         if not observer.is_steady or self.waiting:
@@ -311,9 +311,9 @@ class LearnerState:
         return max(int((observer.next_look - 1 - observer.seen) // rows), 0)
 
     def see_rounds(self, rounds: Floats) -> Floats:
-        """See rounds one after another, (T, n, dim), and return what the posterior sees of them.
+        """Add rounds one after another, (T, n, dim); return them as the posterior sees them.
 
-        Not more than `n_rounds_ahead`. Each is filled in from the rounds before it.
+        There may be at most `n_rounds_ahead`. Each is filled in from the rounds before it.
         """
         return self.observer.see_rounds(rounds)
 
@@ -343,7 +343,7 @@ class LearnerState:
         key: str,
         weights: Floats | None = None,
     ) -> None:
-        """Learn many rewards, or have them wait.
+        """Learn many rewards, or keep them until units are fixed.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class LearnerState:
         rewards : ndarray of shape (n,)
             The rewards.
         key : str
-            What tells these rewards from all others.
+            A unique key of these rewards.
         weights : ndarray of shape (n,), optional
             The weight of each reward, if observations are learned as they are.
         """
@@ -409,22 +409,22 @@ class LearnerState:
             )
 
     def see(self, rows: Floats, look: float | None = None) -> None:
-        """Add observations, and do what is due by then.
+        """Add observations, and update units and predictions that are due.
 
         Parameters
         ----------
         rows : ndarray of shape (n, dim)
             The observations, with NaN where an entry is missing.
         look : float, optional
-            How often a feature must have been seen for units and predictions to be looked at
-            again; by default what follows from all observations before these.
+            How often a feature must have been seen for units and predictions to be checked again;
+            by default the count after all observations before these.
         """
         due = self.observer.next_look if look is None else look
         self.observer.see(rows)
         self._do_what_is_due(due)
 
     def _do_what_is_due(self, look: float) -> None:
-        """Look again at units and predictions if features were seen `look` times; flush."""
+        """Check units and predictions again if features were seen `look` times; flush."""
         if self.observer.watches and self.observer.seen >= look:
             self._look_again()
         if self.waiting:
@@ -451,7 +451,7 @@ class LearnerState:
     def _teach(
         self, posterior: Posterior, observer: Observer, rewards: Sequence[Waiting]
     ) -> tuple[Floats, Floats]:
-        """Have a posterior learn rewards that waited; return their design, and what counted."""
+        """Learn rewards that waited into a posterior; return their design, and the limited rewards."""
         if not rewards:
             return np.empty((0, observer.n_columns)), np.empty(0)
         names = [one.arm for one in rewards]
@@ -491,7 +491,7 @@ class LearnerState:
         self.provisional = [] if done else provisional
 
     def _warn(self) -> None:
-        """Say why rewards wait for so long."""
+        """Warn that rewards wait for long, with the reason."""
         cause = f"the zero of rewards is fixed by the first {REWARDS}"
         if self.observer.standardize and self.observer.units is None:
             seen = self.observer.seen
@@ -509,7 +509,7 @@ class LearnerState:
         self.posterior, self.arms = self._aligned(wider), wider
 
     def remove_arms(self, names: Iterable[Arm]) -> None:
-        """Remove arms, and with them what was learned of them ("shared": only the names)."""
+        """Remove arms and what was learned about them ("shared": only the names)."""
         gone = self.arms.among(names)
         left = [arm for arm in self.arms.names if arm not in gone]
         fewer = self.arms.named(left)

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 # Most levels of a category that has a column for each.
 MOST_LEVELS = 1_000
-# Most columns of a design, crossed ones too: a posterior of so many takes 210 megabytes per arm. A
-# category that is hashed into the most columns fits in, with another of the most levels.
+# Most columns of a design, crossed ones too: a posterior of this many takes 210 megabytes per arm.
+# A category that is hashed into the most columns fits in, with another of the most levels.
 MOST_COLUMNS = 5_120
 # Put before the fields of an arm's record.
 ARM = "arm."
-# From so many levels on, a growing category that needs a column gets spare ones as well, an eighth
-# of its levels: sums then move to larger arrays 50 times on the way to 1,000 levels, not 1,000.
+# From this many levels on, a growing category that needs a column gets spare ones as well, an
+# eighth of its levels: sums then move to larger arrays 50 times on the way to 1,000 levels, not
+# 1,000.
 FEW_LEVELS = 16
 SPARE = 8
 
@@ -191,7 +192,7 @@ class Encoder:
 
     @property
     def digest(self) -> str:
-        """A short text that tells the columns of this recipe from those of others."""
+        """A digest that identifies the columns of this recipe."""
         return digest_of(self.features.to_dict())
 
     @property
@@ -219,7 +220,7 @@ class Encoder:
         return self._with(tuple(new), layout)
 
     def has_columns_of(self, grown: tuple[tuple[str, str], ...], dim: int) -> bool:
-        """Return whether an encoder of these levels and so many columns has them as this one does.
+        """Return whether an encoder of these levels and `dim` columns has the columns of this one.
 
         Columns keep their places while levels are added: those of an earlier encoder are these,
         unless there are more by now.

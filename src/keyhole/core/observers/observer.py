@@ -83,7 +83,7 @@ class Observer:
         With `standardize`, move features, and the first 32 rewards, that are more than this many
         units from their middle to that limit.
     layout : Layout, optional
-        What the columns are; by default numbers without names.
+        The columns; by default numbers without names.
     """
 
     def __init__(

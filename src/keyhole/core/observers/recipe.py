@@ -1,4 +1,4 @@
-"""`Recipe`: what a learner needs of features."""
+"""`Recipe`: the interface of features to a learner."""
 
 from __future__ import annotations
 

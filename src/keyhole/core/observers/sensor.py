@@ -1,4 +1,4 @@
-"""`Sensor`: what a measurement y = A x + noise tells of the context x behind it.
+"""`Sensor`: beliefs about a context x from a measurement y = A x + noise.
 
 x ~ N(mean, Sx) and y = offset + A x + xi, xi ~ N(0, Sxi). Given y, x is normal with mean
 x_hat = mean + D (y - offset - A mean), D = Sx A' Sy^-1, Sy = A Sx A' + Sxi, and covariance
@@ -158,8 +158,8 @@ class Sensor:
     def calibrated(cls, x: ArrayLike, y: ArrayLike, *, centred: bool = False) -> Sensor:
         """Estimate a sensor from pairs of a context and its measurement.
 
-        The estimate begins as one pair would leave it whose entries have nothing to do with each
-        other, so that few pairs do: they are a prior, which rewards correct.
+        The estimate starts from one pair with independent entries, so that few pairs are enough:
+        they are a prior, which rewards correct.
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class Sensor:
 
     @cached_property
     def digest(self) -> str:
-        """A SHA-256 of all that the sensor is made of."""
+        """A SHA-256 of the arrays that define the sensor."""
         return hashlib.sha256(b"/".join(self._key)).hexdigest()
 
     @cached_property

@@ -134,7 +134,7 @@ class TransformedEncoder:
 
     @property
     def digest(self) -> str:
-        """A short text that tells these columns from those of other names, or of another fit."""
+        """A digest that identifies these columns, by their names and the fit."""
         return digest_of([list(self.names), fit_digest(self.features.transformer)])
 
     @property

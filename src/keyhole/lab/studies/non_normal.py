@@ -1,4 +1,4 @@
-"""`non-normal`: what selection costs where contexts are not normal, and what its cure costs."""
+"""`non-normal`: the cost of selection where contexts are not normal, and the cost of its cure."""
 
 from __future__ import annotations
 

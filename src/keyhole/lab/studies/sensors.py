@@ -1,4 +1,4 @@
-"""`sensors`: what it is worth to know the sensors, and to learn mu through all of them."""
+"""`sensors`: the worth of knowing the sensors, and of learning mu through all of them."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def figure(table: xr.Dataset) -> Figure:
 
 
 def verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Decide what knowing one sensor is worth, and what pooling several saves."""
+    """Decide the worth of knowing one sensor, and the regret that pooling several saves."""
     alone = _saved(table, 1, 5)
     saved = {_title(*case): _saved(table, *case) for case in CASES[1:]}
     many, few = (_of(table, m, 5).isel(time=-1).sel(policy=POOLED) for m in (50, 10))

@@ -230,7 +230,7 @@ def figure(table: xr.Dataset) -> Figure:
 
 
 def verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Decide whether prediction and pooled sensors beat other policies, and come to the oracle."""
+    """Decide whether prediction and pooled sensors beat other policies, and equal the oracle."""
     late, early = late_rates(table), early_rates(table)
     levels = "; ".join(f"{name}: {float(rate.mean()):.1%}" for name, rate in late.items())
     found = [_more(late, PREDICTED, ALWAYS)]

@@ -26,8 +26,8 @@ class Exploration:
     r : float
         R, the noise scale of the world.
     price : float
-        c(R) over c(0): what v = R pays for every unit of regret that Greedy pays, in the end. It is
-        2 where all arms are equally noisy, and larger where they are not.
+        c(R) / c(0), the regret of v = R over that of Greedy in the limit. It is 2 where all arms
+        are equally noisy, and larger where they are not.
     least : float
         The predicted regret of v = 0, Greedy, at the horizon. The derivation leaves out that
         Greedy may starve an arm by chance.

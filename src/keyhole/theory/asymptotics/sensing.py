@@ -52,7 +52,7 @@ class SensorRow:
 
 
 def sensor_rows(world: Any, policy: Policy, *, horizon: int = 10_000) -> tuple[SensorRow, ...]:
-    """Return what each row of the sensing matrix is worth, the most valuable first.
+    """Return the worth of each row of the sensing matrix, the most valuable first.
 
     Regret is against the best observer with the same sensor. A row less often lowers c, since
     there is less to learn, and yet costs reward in every round. `Change.total` has both.
