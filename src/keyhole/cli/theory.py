@@ -85,8 +85,8 @@ def theory(
     bound that begins after the horizon prints as "not yet". Constants that are estimated enter
     bounds by their safe value.
 
-    Below is the regret that Thompson sampling comes to, the price of v = R, a v that explores at
-    little cost, and what each row of the sensing matrix is worth: derived, and not proved.
+    Below is the asymptotic regret of Thompson sampling, the price of v = R, a v that explores at
+    little cost, and the worth of each row of the sensing matrix: derived, and not proved.
 
     With --error, the number of rounds until an arm's error is below it is printed too: by theorem
     1, and by simulation.

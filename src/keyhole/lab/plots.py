@@ -189,7 +189,7 @@ def looseness(
     """
     if not isinstance(derivation, Derivation):
         raise InvalidValue(
-            f"looseness draws what theory.derivation returned, got {type(derivation).__name__}"
+            f"derivation must be that of theory.derivation, got {type(derivation).__name__}"
         )
     if seen is not None:
         checks.positive("seen", seen)
@@ -450,7 +450,7 @@ def _policy(values: xr.DataArray, name: str | None) -> tuple[xr.DataArray, str]:
     known = [str(policy) for policy in np.atleast_1d(values.policy.values)]
     if name is not None and not (isinstance(name, str) and name in known):
         raise InvalidValue(
-            f"there is no policy {shown(name)} in these runs; there is {', '.join(known)}"
+            f"there is no policy {shown(name)} in these runs; they have {', '.join(known)}"
         )
     chosen = known[0] if name is None else name
     return (values.sel(policy=chosen) if "policy" in values.dims else values), plain(chosen)

@@ -57,8 +57,8 @@ def checked_decision(decision: object) -> Decision:
     """Return the decision given to `learn`, or raise if it is none."""
     if isinstance(decision, str):
         raise InvalidValue(
-            f"learn takes a Decision; by its id, {shown(decision)}, it is found with a log alone: "
-            "Bandit(..., log=path)"
+            f"learn takes a Decision and its reward, got {shown(decision)}: an id is enough only "
+            "for a bandit with a log, Bandit(..., log=path)"
         )
     if not isinstance(decision, Decision):
         raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")

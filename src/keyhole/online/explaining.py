@@ -203,13 +203,12 @@ def check_for_all(decision: Decision) -> None:
         return
     if decision._n_arms:
         raise InvalidValue(
-            "this decision holds the observation of its own arm alone: give explain what was seen "
-            "of all, explain(decision, y)"
+            "this decision holds the observation of the chosen arm only: give the observation of "
+            "all arms, explain(decision, y)"
         )
     raise InvalidValue(
-        "a decision that came through JSON, or was made by hand, does not tell whether all arms "
-        "had its observation, or its own arm alone: give explain what was seen of all, "
-        "explain(decision, y)"
+        "a decision that came through JSON, or was made by hand, does not say whether its "
+        "observation is that of all arms: give the observation of all arms, explain(decision, y)"
     )
 
 
@@ -219,7 +218,7 @@ def check_available(decision: Decision, n_arms: int) -> None:
     Parameters
     ----------
     decision : Decision
-        The decision; one that came through JSON does not know.
+        The decision; one that came through JSON does not have the number.
     n_arms : int
         The number of arms it is to be explained among.
     """
@@ -252,9 +251,9 @@ def check_observed(decision: Decision, own: Floats, given: Floats, layout: Layou
         column = "" if fields is None or layout.names is None else layout.names[j]
         of = f" ({column})" if column not in ("", name) else ""
         raise InvalidValue(
-            f"this is not what the decision for {decision.arm!r} was made from: {name}{of} was "
-            f"{_value(own[j])}, got {_value(given[j])}. Give what was seen then, or choose "
-            "anew and explain that decision"
+            f"y must be the observation that the decision for {decision.arm!r} was made from: "
+            f"{name}{of} was {_value(own[j])}, got {_value(given[j])}. Give that observation, or "
+            "choose anew and explain the new decision"
         )
 
 

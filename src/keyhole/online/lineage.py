@@ -79,17 +79,17 @@ class Lineage(Tally):
             return
         if base is None:
             raise InvalidValue(
-                "these bandits go on from a common one, whose rewards would count twice: "
+                "these bandits started from a common one, whose rewards would count twice: "
                 "give that one as base"
             )
         if any(common.get(run, 0) < n for run, n in given.items()):
             raise InvalidValue(
                 "both bandits must have learned all that their base has: give as base the file "
-                "that both went on from, as it was then"
+                "that both started from, as it was then"
             )
         raise InvalidValue(
             "these bandits have more in common than this base, which would count twice: they "
-            "were merged since; give as base what the other one was when that was done"
+            "were merged since; give as base the other bandit as it was at that merge"
         )
 
 

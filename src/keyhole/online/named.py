@@ -180,7 +180,7 @@ class Named(Rounds):
         for field in full:
             message = (
                 f"{encoder.limit(field)}; further ones count as missing from now on. Hash a "
-                "category of so many"
+                "category of this many levels"
             )
             if message not in learned.observer.messages:  # this may be done twice
                 learned.observer.messages.append(message)

@@ -244,7 +244,7 @@ class OwnBandit(Bandit):
     @classmethod
     def load(cls, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no files of such bandits."""
-        raise InvalidValue("bandits of a learner of one's own have no files")
+        raise InvalidValue("bandits of a user-defined learner have no files")
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:

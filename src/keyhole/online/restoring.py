@@ -86,7 +86,7 @@ def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None)
     zero, learned = header["zero"], bool(np.any(arrays["n"]))
     found.zero = None if zero is None else checks.real("zero", zero)
     if found.zero is None and learned:
-        raise FileError("the saved bandit has learned rewards from a zero that is not there")
+        raise FileError("the saved zero of rewards is missing, though rewards were learned")
     found.moments = Moments(**_like_those_of(found.moments, "seen", arrays))
     found.snapshot = Moments(**_like_those_of(found.snapshot, "snapshot", arrays))
     for moments in (found.moments, found.snapshot):
@@ -97,7 +97,7 @@ def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None)
     if "units_scale" in arrays:
         found.units = _units(Units.unknown(dim), "units", arrays)
     elif found.standardize and learned:
-        raise FileError("the saved bandit has learned in units that are not there")
+        raise FileError("the saved units are missing, though rewards were learned")
     return found
 
 
@@ -157,7 +157,7 @@ def learned(
     waiting = _rewards("waiting", header, arrays, arms, {"observation": observer.dim})
     keys = texts("waiting_keys", header["waiting_keys"])
     if len(keys) != len(waiting):
-        raise FileError("the saved rewards that wait do not fit their keys")
+        raise FileError("the saved waiting_keys must be as many as the waiting rewards")
     found.waiting = [Waiting(**one, key=key) for one, key in zip(waiting, keys, strict=True)]
     shapes = {"observation": observer.dim, "design": observer.n_columns}
     provisional = _rewards("provisional", header, arrays, arms, shapes)
@@ -172,7 +172,7 @@ def _rewards(
     if not names:
         return []
     if unknown := [arm for arm in names if arm not in arms and not arms.is_open]:
-        raise FileError(f"the saved rewards are of an arm that is not there: {unknown[0]!r}")
+        raise FileError(f"the saved rewards are of an unknown arm: {unknown[0]!r}")
     n = len(names)
     columns = {
         row: like(arrays, f"{name}_{row}", (n, d), nan=row == "observation")

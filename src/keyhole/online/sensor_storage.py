@@ -321,7 +321,7 @@ def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArr
         place = checks.integer("sensor", sensor, min_value=-1, max_value=len(learner.sensors) - 1)
         dim = learner.context_dim if place < 0 else learner.sensors[place].dim
         if len(seen) != dim or not all(isinstance(one, bool) for one in seen):
-            raise FileError(f"the saved configurations must say what of {dim} entries was seen")
+            raise FileError(f"the saved configurations must say which of {dim} entries are seen")
         index = state.configuration(place, np.array(seen, dtype=bool))
         f = len(state.configurations[index].constant)
         state.sums[index] = _read_sums(sums, k, f)

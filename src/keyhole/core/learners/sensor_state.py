@@ -91,7 +91,7 @@ class SensorState(SensorFit):
         j = int(np.nanargmax(np.abs(row - usual.mean) / usual.scale))
         self.messages.append(
             f"{name}[{j}] is {row[j]:g}, far from its usual {usual.mean[j]:g} ± "
-            f"{usual.scale[j]:g}, or from what the other entries say: it is clipped to {limit:g} "
+            f"{usual.scale[j]:g}, or inconsistent with other entries: it is clipped to {limit:g} "
             f"of these units ({self.n_clipped} times so far; clip=None takes values as they are)"
         )
 

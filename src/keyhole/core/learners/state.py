@@ -451,7 +451,7 @@ class LearnerState:
     def _teach(
         self, posterior: Posterior, observer: Observer, rewards: Sequence[Waiting]
     ) -> tuple[Floats, Floats]:
-        """Learn rewards that waited into a posterior; return their design, and the limited rewards."""
+        """Learn rewards that waited into a posterior; return design and limited rewards."""
         if not rewards:
             return np.empty((0, observer.n_columns)), np.empty(0)
         names = [one.arm for one in rewards]

@@ -289,7 +289,7 @@ class Sensor:
             )
         if not (np.diag(context) > 0.0).all() or _smallest(context) < SINGULAR:
             raise InvalidValue(
-                "y1 and y2 must vary together in every direction, since what they share is x, but "
+                "y1 and y2 must vary together in every direction, since x is common to both, but "
                 f"{_unshared(cross, context)}: the rows of y1 and y2 must belong to the same "
                 "contexts, in the same order; entries that are noise alone have to be left out"
             )
