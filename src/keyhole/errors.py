@@ -6,7 +6,7 @@
     │   ├── AlreadyLearned            a decision whose reward was learned before
     │   ├── UnknownEvent              an id that no decision of a log has
     │   └── ForgottenEvent            a decision that was forgotten
-    ├── FileError (ValueError)        a file that is not what was saved, or not all of it
+    ├── FileError (ValueError)        a file that is damaged, incomplete or foreign
     │   ├── FileMissing (FileNotFoundError)   there is no such file or folder
     │   └── FileUnusable (OSError)    the system cannot read or write it: rights, a full disk
     ├── DataUnavailable               a data set that is not here and cannot be downloaded

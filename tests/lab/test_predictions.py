@@ -102,7 +102,7 @@ def test_what_cannot_be_predicted_is_said(runs: xr.Dataset) -> None:
         kh.plots.regret(drawn, asymptote=True)
     own = kh.simulate(WORLD, [Greedy()], horizon=5, replications=1, seed=1)
     assert json.loads(own.attrs["policies"])["Greedy()"]["name"] == "Greedy"
-    with pytest.raises(kh.InvalidValue, match=r"no policy of these runs .* policies of ours"):
+    with pytest.raises(kh.InvalidValue, match=r"no policy of these runs .* policies of Keyhole"):
         kh.plots.regret(own, asymptote=True)
     with pytest.raises(kh.InvalidValue, match="attribute 'world'"):
         kh.plots.regret(runs.drop_attrs(), asymptote=True)

@@ -85,7 +85,7 @@ def test_a_row_for_each_arm_is_given_again() -> None:
     bandit.learn(kh.Decision(arm="A", observation=[1.0, 0.0]), 2.0)
     rows = np.array([[1.0, 0.0], [0.0, 5.0]])
     decision = bandit.choose(rows)
-    with pytest.raises(kh.InvalidValue, match="what was seen of all"):
+    with pytest.raises(kh.InvalidValue, match="give the observation of all arms"):
         bandit.explain(decision)
     found = bandit.explain(decision, rows)
     assert found.terms == {"0": (1.0, 0.0), "1": (0.0, 0.0)}
@@ -144,7 +144,7 @@ def test_another_observation_is_refused() -> None:
         ({**record, "member": None}, "member was 1, got missing"),
         ({**record, "device": "mobile"}, "device .* was [01], got [01]"),
     ):
-        with pytest.raises(kh.InvalidValue, match=f"not what the decision.*{message}"):
+        with pytest.raises(kh.InvalidValue, match=f"must be the observation.*{message}"):
             bandit.explain(decision, other)
     with pytest.raises(kh.InvalidValue, match="made among 3 arms, not 2"):
         bandit.explain(decision, record, among=["A", "B", "C"][: 2 + (decision.arm == "C")][-2:])
@@ -269,7 +269,7 @@ def test_a_decision_through_json_is_explained_with_what_was_seen() -> None:
     record = {"age": 50.0, "device": "tv"}
     decision = bandit.choose(record)
     carried = kh.Decision.from_dict(decision.to_dict())
-    with pytest.raises(kh.InvalidValue, match="JSON, or was made by hand, does not tell whether"):
+    with pytest.raises(kh.InvalidValue, match="JSON, or was made by hand, does not say whether"):
         bandit.explain(carried)
     found, direct = bandit.explain(carried, record), bandit.explain(decision)
     assert (found.terms, found.predicted) == (direct.terms, direct.predicted)

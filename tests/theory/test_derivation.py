@@ -160,7 +160,7 @@ def test_the_waterfall(instance: kh.theory.Instance) -> None:
     ]
     infinite = replace(found, rows=(replace(found.rows[0], value=np.inf), *found.rows[1:]))
     assert len(kh.plots.looseness(infinite).axes[0].patches) == 5
-    with pytest.raises(kh.InvalidValue, match=r"looseness draws what theory\.derivation"):
+    with pytest.raises(kh.InvalidValue, match=r"derivation must be that of theory\.derivation"):
         kh.plots.looseness(3)  # type: ignore[arg-type]
     with pytest.raises(kh.InvalidValue, match="seen"):
         kh.plots.looseness(found, seen=-1.0)

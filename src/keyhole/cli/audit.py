@@ -55,8 +55,9 @@ def audit(
 
     Verdicts: "contradicted" if an exact test rejects the claim; "holds" if an exact test shows that
     it fails less than twice as often as it may; "not contradicted" if no test decides; "not yet" if
-    the claim begins beyond the run. What is tested in its place, the same within the run or its
-    rate, is named apart. All tests together reject a true claim with probability at most 1%.
+    the claim begins beyond the run. The test in its place, of the same statement within the run or
+    of its rate, has a column of its own. All tests together reject a true claim with probability at
+    most 1%.
 
     The slack is limit / seen. Each claim has a control, the same test where the claim is broken.
 
@@ -120,7 +121,7 @@ def _as_dict(scope: Scope, findings: list[Finding]) -> dict[str, Any]:
 
 
 def _show(scope: Scope, findings: list[Finding]) -> None:
-    """Print a line for each claim, and in full what needs attention."""
+    """Print a line for each claim, and details of those that need attention."""
     for met in scope.validity:
         if not met.met:
             out().print(f"[yellow]not met[/] {escape(str(met))}. Without it {met.without}.")
@@ -142,8 +143,8 @@ def _show(scope: Scope, findings: list[Finding]) -> None:
         names = ", ".join(f"{one.name} ({one.label})" for one in refused)
         out().print(f"[yellow]refused[/] since an assumption is not met: {names}")
     out().print(
-        "\nSlack is limit / seen, and power whether the control is contradicted. What each claim "
-        "says, what was seen, each control and all fifteen lemmas are on the page:"
+        "\nSlack is limit / seen, and power whether the control is contradicted. The page has each "
+        "claim with its evidence and its control, and all fifteen lemmas:"
     )
 
 

@@ -179,7 +179,7 @@ def simulate(
 
 
 def _drawn(runs: xr.Dataset) -> Figure:
-    """Return the figure of the regret, with what theory predicts where it does."""
+    """Return the figure of the regret, with the predictions of theory where there are any."""
     from keyhole.lab import plots
 
     try:

@@ -85,8 +85,8 @@ def theory(
     bound that begins after the horizon prints as "not yet". Constants that are estimated enter
     bounds by their safe value.
 
-    Below is the regret that Thompson sampling comes to, the price of v = R, a v that explores at
-    little cost, and what each row of the sensing matrix is worth: derived, and not proved.
+    Below is the asymptotic regret of Thompson sampling, the price of v = R, a v that explores at
+    little cost, and the worth of each row of the sensing matrix: derived, and not proved.
 
     With --error, the number of rounds until an arm's error is below it is printed too: by theorem
     1, and by simulation.
@@ -169,7 +169,7 @@ def _entry(one: Promise) -> dict[str, Any]:
 
 
 def _asymptote(world: LinearWorld, horizon: int, v: float | None) -> dict[str, Any]:
-    """Return the regret that Thompson sampling comes to, or the reason that none is derived."""
+    """Return the asymptotic regret of Thompson sampling, or the reason that none is derived."""
     from keyhole.core import ThompsonSampling
     from keyhole.theory import asymptote, exploration, sensor_rows
 
@@ -303,7 +303,7 @@ def _show_asymptote(found: dict[str, Any], v: float, horizon: int) -> None:
 
 
 def _show_refusal(found: dict[str, Any], v: float, horizon: int) -> None:
-    """Print what is known of the regret, and the reason for which the rest is not."""
+    """Print the known part of the regret, and the reason that the rest is not derived."""
     if "constant" not in found:
         out().print(f"No asymptote of the regret: {escape(found['refused'])}.")
         return
@@ -316,7 +316,7 @@ def _show_refusal(found: dict[str, Any], v: float, horizon: int) -> None:
 
 
 def _sensor_rows(rows: list[dict[str, Any]], constant: float, horizon: int) -> Table:
-    """Return what each row of the sensing matrix is worth, as a table."""
+    """Return the worth of each row of the sensing matrix, as a table."""
     table = Table("entry", "c without it", "reward lost without it", "c if its noise is halved",
                   "reward gained by that", title_justify="left",
                   title=f"Rows of the sensing matrix: c is {constant:.4g}, reward over "

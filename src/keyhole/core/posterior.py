@@ -537,7 +537,7 @@ class Posterior:
         self._core = _core_of(State(*(np.concatenate(pair) for pair in pairs)))
 
     def marginal(self, columns: Ints) -> None:
-        """Keep some coordinates, and what the rewards taught of them; the others are forgotten.
+        """Keep some coordinates with their marginal posterior; the others are forgotten.
 
         With R the coordinates that are kept and G the others: B_RR - B_RG B_GG^-1 B_GR, and the
         moment alike. The sum of squared rewards loses what the others explain, so that the residual

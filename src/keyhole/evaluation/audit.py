@@ -47,7 +47,7 @@ class LogAudit:
         Largest difference of a logged probability to the one computed from the scores; NaN without
         scores.
     problems : tuple of str
-        What is wrong, empty for a sound log.
+        Problems that were found, empty for a sound log.
     """
 
     n_rounds: int
@@ -63,7 +63,7 @@ class LogAudit:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if no problem was found."""
         return not self.problems
 
     def plot(self) -> Any:

@@ -19,7 +19,7 @@ from keyhole.errors import InvalidValue
 
 
 class Pieces(NamedTuple):
-    """What the estimators are made of, (n,) each.
+    """Inputs of the estimators, (n,) each.
 
     `q_chosen` and `q_target` are the reward model at the chosen arm and its mean under the target,
     or None without a model. `variance` is v_t of each round, for adaptive estimates. `threshold`

@@ -113,7 +113,7 @@ def evaluate(
 
 
 def pieces_of(log: Logged, propensities: Propensities) -> Pieces:
-    """Return what the estimators are made of.
+    """Return the inputs of the estimators.
 
     Parameters
     ----------

@@ -202,7 +202,7 @@ class Logged:
 
     @cached_property
     def candidates(self) -> NDArray[np.bool_]:
-        """Whether each arm could be chosen, (n, K)."""
+        """Mask of the arms that could be chosen, (n, K)."""
         if self.mean is not None:
             return ~np.isnan(self.mean)
         if self.probabilities is not None:

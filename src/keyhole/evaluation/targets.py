@@ -67,7 +67,7 @@ class WithFloor:
     Parameters
     ----------
     policy : Policy or OnFeatures
-        What it does otherwise.
+        The policy otherwise.
     epsilon : float or "as logged", default "as logged"
         Probability of a uniform choice; by default that of the log in each round.
     """

@@ -70,7 +70,7 @@ def read_arrays(source: Source, *, allocate: Allocate = np.empty) -> dict[str, N
     Parameters
     ----------
     source : str, os.PathLike, binary file or bytes
-        Path of the file, an open file that can seek, or what is in one.
+        Path of the file, an open file that can seek, or the content of one.
     allocate : callable, default numpy.empty
         Called with shape and dtype of each array, for the memory into which it is read.
 

@@ -1,4 +1,4 @@
-"""What users read from and write to: a path, an open binary file, or bytes.
+"""Sources and targets that users give: a path, an open binary file, or bytes.
 
 A path is replaced in one step. An open file is written from where it stands and stays open; it is
 the caller's, who also decides when it is closed and synced.
@@ -30,7 +30,7 @@ def given_name(given: object) -> str:
 
 @contextlib.contextmanager
 def opened_target(target: Target) -> Iterator[IO[bytes]]:
-    """Open what a user gave to write to.
+    """Open the target that a user gave.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def opened_target(target: Target) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def opened_source(source: Source) -> Iterator[IO[bytes]]:
-    """Open what a user gave to read from.
+    """Open the source that a user gave.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def opened_source(source: Source) -> Iterator[IO[bytes]]:
 
 
 def _checked_file(name: str, file: Any, allowed: str, action: str) -> IO[bytes]:
-    """Return an open binary file; raise if it is none, or cannot do what it is wanted for."""
+    """Return an open binary file; raise if it is none, or not open for the action."""
     if not callable(getattr(file, action, None)):
         raise InvalidValue(f"{name} must be {allowed}, got {shown(file)}")
     if hasattr(file, "encoding"):

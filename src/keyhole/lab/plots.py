@@ -189,7 +189,7 @@ def looseness(
     """
     if not isinstance(derivation, Derivation):
         raise InvalidValue(
-            f"looseness draws what theory.derivation returned, got {type(derivation).__name__}"
+            f"derivation must be that of theory.derivation, got {type(derivation).__name__}"
         )
     if seen is not None:
         checks.positive("seen", seen)
@@ -381,7 +381,7 @@ def curves(
     colours : sequence of str, optional
         The colours of the curves. By default they are chosen by name.
     expected : mapping of str to ndarray, optional
-        What theory predicts at these times, for some of the curves by name. It is dashed.
+        Predictions of theory at these times, for some of the curves by name. They are dashed.
 
     Returns
     -------
@@ -450,7 +450,7 @@ def _policy(values: xr.DataArray, name: str | None) -> tuple[xr.DataArray, str]:
     known = [str(policy) for policy in np.atleast_1d(values.policy.values)]
     if name is not None and not (isinstance(name, str) and name in known):
         raise InvalidValue(
-            f"there is no policy {shown(name)} in these runs; there is {', '.join(known)}"
+            f"there is no policy {shown(name)} in these runs; they have {', '.join(known)}"
         )
     chosen = known[0] if name is None else name
     return (values.sel(policy=chosen) if "policy" in values.dims else values), plain(chosen)
@@ -508,7 +508,7 @@ def _curves(
     colours: Sequence[str] | None,
     expected: Mapping[str, NDArray[np.float64]],
 ) -> None:
-    """Draw a line with its band for each value of `label`, and dashed what is beside it."""
+    """Draw a line with its band for each value of `label`, and the dashed line beside it."""
     summary = summarize(curves if label in curves.dims else curves.expand_dims(label))
     time, values = summary.time.values, summary[label].values
     styles = [(one, "-") for one in colours] if colours else _styles(label, list(values))

@@ -73,12 +73,12 @@ def _world(runs: xr.Dataset, world: World | None) -> World:
 
 
 def _policy(record: dict[str, Any]) -> Policy:
-    """Return the policy of a learner's record, or raise if it is not a plain learner of ours."""
+    """Return the policy of a learner's record, or raise if it is not a plain learner of Keyhole."""
     kind = next((kind for kind in POLICIES.values() if kind.__name__ == record.get("name")), None)
     if kind is None or "options" in record:
-        raise InvalidValue("the asymptote is derived for plain learners with a policy of ours")
+        raise InvalidValue("the asymptote is derived for plain learners with a policy of Keyhole")
     policy: Policy = kind(**record["settings"])
-    # A class of one's own may have the name of ours and another rule.
+    # A user-defined class may have the name of one of Keyhole and another rule.
     if list(policy.resolve(1.0).plain_rule()) != list(record["rule"]):
-        raise InvalidValue("the asymptote is derived for policies of ours")
+        raise InvalidValue("the asymptote is derived for policies of Keyhole")
     return policy

@@ -15,7 +15,7 @@ from keyhole.errors import InvalidValue, shown
 from keyhole.online.decision import Decision
 from keyhole.online.decisions import Decisions
 
-# What is seen in one round, and in many: numbers, or records with names.
+# Observations of one round, and of many rounds: numbers, or records with names.
 Observed: TypeAlias = ArrayLike | Mapping[str, Any]
 ObservedMany: TypeAlias = ArrayLike | Sequence[Mapping[str, Any]]
 
@@ -54,11 +54,11 @@ def check_arms(arms: Arms) -> None:
 
 
 def checked_decision(decision: object) -> Decision:
-    """Return what `learn` was given, or raise unless it is a decision."""
+    """Return the decision given to `learn`, or raise if it is none."""
     if isinstance(decision, str):
         raise InvalidValue(
-            f"learn takes a Decision; by its id, {shown(decision)}, it is found with a log alone: "
-            "Bandit(..., log=path)"
+            f"learn takes a Decision and its reward, got {shown(decision)}: an id is enough only "
+            "for a bandit with a log, Bandit(..., log=path)"
         )
     if not isinstance(decision, Decision):
         raise InvalidValue(f"learn takes a Decision and its reward, got {shown(decision)}")

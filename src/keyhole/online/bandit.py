@@ -52,35 +52,35 @@ PLAIN_NUMBERS = frozenset({float, np.float64, bool})
 
 
 class Bandit(Named):
-    """Choose among named arms from what is seen of them, and learn from the rewards.
+    """Choose among named arms from observations, and learn from the rewards.
 
     A bandit may be shared between threads: each call is done as a whole before the next. A forked
     child, a copy, and a bandit out of a pickle draw random numbers of their own.
 
     With a learner that fits an intercept, standardizes or fills in missing entries, the posterior
-    is about what these make of observations and rewards: the constant first, features in their
-    units, centred rewards. `effects` reports it in yours.
+    is that of the converted observations and rewards: the constant first, features in their units,
+    centred rewards. `effects` are in the original units.
 
     Parameters
     ----------
     learner : Learner, Policy or AnyLearner
-        How to choose and learn; a policy stands for the plain learner of it. An object of your own
-        with the three functions of `AnyLearner` can choose and learn; what needs a posterior
-        (effects, probabilities of all arms, merging, files) is refused.
+        The learner; a policy stands for `Learner(policy)`. An object of your own with the three
+        functions of `AnyLearner` can choose and learn; operations that need a posterior (effects,
+        probabilities of all arms, merging, files) are refused.
     arms : int or iterable of str or int
         The names of the arms, or how many there are; or a dict from their names to their records,
         for features of arms that are always the same.
     dim : int, optional
         The length of an observation. Not needed if the learner has features.
     seed : int or numpy.random.SeedSequence, optional
-        For a run that can be repeated. With the seed of a replication of `simulate`, which is
+        Seed of the random streams. With the seed of a replication of `simulate`, which is
         `SeedSequence(seed, spawn_key=(k,))`, the bandit chooses the arms that are chosen there.
     probabilities : bool, default True
-        Keep what the probability of each decision follows from. With very many arms, False is
-        faster: it saves the widths of arms that lose this draw and could win another.
+        Keep the inputs of each decision's probability. With very many arms, False is faster: the
+        widths of arms that lose this draw but could win another are then not computed.
     log : Log or path-like, optional
-        Write down all that is decided and learned. Rewards are then learned by the id of a
-        decision, too, and any event once, however long ago it was.
+        Log of all decisions and rewards. Rewards can then be learned by the id of a decision, too,
+        and each event is learned once, however old it is.
 
     Examples
     --------
@@ -133,16 +133,16 @@ class Bandit(Named):
             self._know(encoder)
         self._learned.arm_records = records
 
-    # -- what it is -------------------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------------
 
     @property
     def learner(self) -> Learner:
-        """How the bandit chooses and learns. It keeps it: what it has learned depends on it."""
+        """The learner. It cannot be replaced: what the bandit has learned depends on it."""
         return self._learner
 
     @property
     def policy(self) -> Policy:
-        """How arms are scored."""
+        """The policy, which scores arms."""
         return self._learner.policy
 
     @property
@@ -152,7 +152,7 @@ class Bandit(Named):
 
     @property
     def probabilities(self) -> bool:
-        """Whether decisions have a probability."""
+        """True if decisions have a probability."""
         return self._probabilities
 
     @property
@@ -167,28 +167,28 @@ class Bandit(Named):
 
     @property
     def posterior(self) -> Posterior:
-        """A copy of what has been learned, as sums."""
+        """A copy of the posterior, as sums."""
         with self._lock:
             self._finish()
             return self._learned.posterior.copy()
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards the parameter of each arm has learned ("shared": one for all)."""
+        """The number of rewards learned by the parameter of each arm ("shared": one for all)."""
         with self._lock:
             self._finish()
             return self._learned.counts
 
     @property
     def waiting(self) -> dict[Arm, int]:
-        """How many rewards of each arm wait until units, and the rewards' zero, are fixed."""
+        """The number of rewards of each arm that wait until units and the zero are fixed."""
         with self._lock:
             self._finish()
             return self._learned.waiting_counts
 
     @property
     def effects(self) -> dict[Arm, Effects]:
-        """What each arm's reward was learned to be made of, in the features' own units.
+        """The effects of features on each arm's reward, in the features' own units.
 
         The estimates are those of least squares: unlike the posterior's mean they do not lean
         towards zero. An error is infinite while the rewards do not determine its effect.
@@ -219,14 +219,14 @@ class Bandit(Named):
     def choose(
         self, y: Observed, *, among: Iterable[Arm] | None = None, sensor: object = None
     ) -> Decision:
-        """Choose an arm from what is seen.
+        """Choose an arm from an observation.
 
         Parameters
         ----------
         y : array_like of shape (dim,) or (n_arms, dim), or record
-            What is seen for all arms, or a row for each. Where it has column names, they must be
-            those that came first, in the same order. With features, a record: a dict or a row of
-            a frame.
+            One observation for all arms, or a row for each. Column names, if there are any, must be
+            those of the first observation, in the same order. With features, a record: a dict or a
+            row of a frame.
         among : iterable of names, or dict of names and records, optional
             The arms available this time; rows of y are then theirs, in that order. With features
             of arms, their records by name. With a shared parameter these arms may be new.
@@ -252,7 +252,7 @@ class Bandit(Named):
         return decision
 
     def choose_many(self, y: ObservedMany, *, among: Iterable[Arm] | None = None) -> Decisions:
-        """Choose an arm for each of n rounds from what is known now.
+        """Choose an arm for each of n rounds from the present posterior.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class Bandit(Named):
     def explain(
         self, decision: Decision, y: Any = None, *, among: Iterable[Arm] | None = None
     ) -> Explanation:
-        """Explain a decision: what each feature adds, by what is known now; nothing changes.
+        """Explain a decision by the contribution of each feature; nothing changes.
 
         Policies with draw="joint" are refused: probabilities of their arms are not known.
 
@@ -296,9 +296,9 @@ class Bandit(Named):
         decision : Decision
             The decision.
         y : array_like or record, optional
-            What was seen of all arms. It is needed if arms had a row or a record of their own: a
-            decision holds that of its own arm alone. One that came through JSON does not tell
-            which of the two it is. Another one than the decision was made from is refused.
+            The observation of all arms that the decision was made from. It is needed if arms had a
+            row or a record each, since a decision holds that of the chosen arm only, and for a
+            decision that came through JSON. Another observation is refused.
         among : iterable of names, or dict of names and records, optional
             The arms that were available, as in `choose`.
 
@@ -357,7 +357,7 @@ class Bandit(Named):
         Parameters
         ----------
         decision : Decision or str
-            What `choose` gave, or was carried through JSON; with a log, its id.
+            The decision, from `choose` or carried through JSON; with a log, its id.
         reward : float
             Its reward; True and False are 1 and 0.
         again : bool, default False
@@ -368,8 +368,8 @@ class Bandit(Named):
         Raises
         ------
         AlreadyLearned
-            If its reward was learned: by this very object, or by one of the same id among the
-            last 10,000 that were.
+            If its reward was learned already: with this very object, or with one of the same id
+            among the last 10,000 learned.
         """
         if context is not None:
             raise InvalidValue(f"context needs a SensorLearner, got {shown(self._learner)}")
@@ -426,7 +426,7 @@ class Bandit(Named):
         Raises
         ------
         InvalidValue
-            If the learner is another one, which has no use for it.
+            If the learner is not a `SensorLearner`.
         """
         raise InvalidValue(f"learn_context needs a SensorLearner, got {shown(self.learner)}")
 
@@ -490,10 +490,10 @@ class Bandit(Named):
         raise InvalidValue("forget needs a log, in which events are found: Bandit(..., log=path)")
 
     def observe(self, y: ObservedMany) -> None:
-        """Take note of observations that no decision is wanted for.
+        """Add observations without a decision.
 
-        Units and predictions of missing entries follow from all that was observed: with a table of
-        earlier observations they are there from the first decision on.
+        Units and predictions of missing entries are computed from all observations: with a table of
+        earlier ones they are available from the first decision on.
 
         Parameters
         ----------
@@ -514,7 +514,7 @@ class Bandit(Named):
             self._see(rows.reshape(math.prod(rows.shape[:-1]), self.dim))
 
     def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:
-        """Add what another bandit has learned apart from this one; arms are matched by name.
+        """Add the rewards that another bandit has learned; arms are matched by name.
 
         Arms that only the other has are added, and arms of the base that one of them has removed
         stay removed.
@@ -522,10 +522,11 @@ class Bandit(Named):
         Parameters
         ----------
         other : Bandit
-            The bandit whose knowledge is added.
+            The bandit whose rewards are added.
         base : Bandit, optional
-            What both have in common: the bandit from which both went on. Without it, or with one
-            that is not it, what they have in common would count twice, and the merge is refused.
+            The bandit that both started from, as it was then, whose rewards count once. If a common
+            base is missing, or another bandit is given, rewards would count twice and the merge is
+            refused.
         """
         for each in (other, base):
             if each is self:
@@ -543,7 +544,7 @@ class Bandit(Named):
         self._warn()
 
     def _can_merge(self, other: Bandit) -> bool:
-        """Whether another bandit learns in the same way; levels of its own it may have."""
+        """Tell whether another bandit learns in the same way; it may have levels of its own."""
         same_dim = self.dim == other.dim or self._learned.encoder is not None
         return self.learner == other.learner and same_dim
 
@@ -568,7 +569,7 @@ class Bandit(Named):
             self._learned.arm_records = {**self._learned.arm_records, **records}
 
     def remove_arms(self, arms: Iterable[Arm]) -> None:
-        """Remove arms, and with them what was learned of them ("shared": only the names)."""
+        """Remove arms and what was learned about them ("shared": only the names)."""
         with self._at_work():
             before = self._learned.arms
             try:
@@ -580,11 +581,11 @@ class Bandit(Named):
     # -- files ------------------------------------------------------------------------------------
 
     def save(self, target: Target) -> None:
-        """Write all of it to one file: policy, arms, posterior, and the random stream's place.
+        """Write the bandit to one file: policy, arms, posterior and the random streams' states.
 
         A path is replaced in one step: after a crash in the middle, the old file is there. An open
-        file is written from where it stands, and stays open. What `load` would refuse is refused
-        here, before anything is written.
+        file is written from where it stands, and stays open. A bandit that `load` would refuse is
+        refused here, before anything is written.
 
         Parameters
         ----------
@@ -601,7 +602,7 @@ class Bandit(Named):
         storage.write(target, record)
 
     def to_bytes(self) -> bytes:
-        """Return what `save` writes, for a database or a message; `load` takes it.
+        """Return the content that `save` writes, for a database or a message; `load` reads it.
 
         Examples
         --------
@@ -630,19 +631,19 @@ class Bandit(Named):
         Parameters
         ----------
         source : path-like, binary file or bytes
-            A path, an open file that can seek and holds nothing after the bandit, or what
-            `to_bytes` gave.
+            A path, an open file that can seek and holds nothing after the bandit, or the result of
+            `to_bytes`.
         policy : Policy, optional
             Needed only for a policy class of your own, with the settings it was saved with.
         features : Transformed, optional
             Needed only for features around a transformer, which no file can hold.
         resume : bool, default False
-            Choose to the bit as the saved one would have, with its random stream. It is for one
-            process that takes the place of another: two that resume one file choose alike. Ids of
-            decisions are new ones in any case: those given out before a crash may still come back.
-            Another build of the kernels agrees to rounding only, and warns.
+            Continue the saved random stream, so that choices equal those of the saved bandit to the
+            bit. It is for one process that replaces another: two that resume one file make the same
+            choices. Ids of decisions are new in any case, since rewards of earlier ones may still
+            arrive. Another build of the kernels agrees to rounding only, and warns.
         seed : int, optional
-            For a random stream that can be repeated.
+            Seed of a new random stream.
         log : Log or path-like, optional
             A new log, as in `Bandit`.
 
@@ -691,10 +692,10 @@ class Bandit(Named):
     def from_log(
         cls, log: Log | Path, *, policy: Policy | None = None, features: Recipe | None = None
     ) -> Bandit:
-        """Return the bandit that wrote a log, to the bit, which goes on writing to it.
+        """Restore the bandit that wrote a log, to the bit, and continue the log.
 
-        It is for one process that takes the place of another, after a crash or a restart. The ids
-        of its decisions are new ones; rewards of earlier decisions are learned as before.
+        It is for one process that replaces another, after a crash or a restart. Ids of its
+        decisions are new; rewards of earlier decisions are learned as before.
 
         Parameters
         ----------

@@ -1,13 +1,13 @@
-"""How a call of a bandit is done as a whole: before the next one, and completely or not at all.
+"""Atomic calls of a bandit: one at a time, and each completely or not at all.
 
-Between threads, a lock does it: every call holds it (`sharing` has the locks, and what a fork
-does). Against Ctrl-C, which may come between any two lines, there are two ways. The everyday call
-is one compiled function, which no signal interrupts (`kernels.Online`). Every other call that
-changes more than one thing first plans what is left to do, or to undo, if it is interrupted;
-`_finish` does it at its end, or at the beginning of the next call.
+Every call holds a lock, which excludes other threads (`sharing` has the locks, and handles forks).
+Ctrl-C may come between any two lines, and is handled in two ways. The everyday call is one compiled
+function, which no signal interrupts (`kernels.Online`). Every other call that changes more than one
+thing first plans the steps that an interruption would leave to do or to undo; `_finish` does them
+at its end, or at the beginning of the next call.
 
-Warnings gather during a call and are given after it, when the lock is released: a warning that is
-an error then leaves nothing half done.
+Warnings are collected during a call and issued after it, when the lock is released: a warning that
+is turned into an error then leaves nothing half done.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class WholeCalls(sharing.Shared):
         Parameters
         ----------
         learner : Learner
-            How it chooses and learns.
+            The learner.
         learned : LearnerState
-            What it has learned.
+            Its state.
         random : ndarray of uint64 of shape (2, 4)
             The states of its random streams.
         probabilities : bool
@@ -112,7 +112,7 @@ class WholeCalls(sharing.Shared):
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """Hold the lock, after what an interrupted call has left; warn at the end."""
+        """Hold the lock, first finish an interrupted call, and warn at the end."""
         with self._lock:
             self._finish()
             self._everyday = None
@@ -120,18 +120,18 @@ class WholeCalls(sharing.Shared):
         self._warn(stacklevel=5)  # that of the caller of the method that is at work
 
     def _plan(self, unfinished: Callable[[], None]) -> None:
-        """Have something done by `_finish`, by the next call if this one is interrupted."""
+        """Plan a step for `_finish`, which the next call does if this one is interrupted."""
         self._everyday = None
         self._unfinished = unfinished
 
     def _finish(self) -> None:
-        """Do what is unfinished. It may be done twice, if it is interrupted itself."""
+        """Do the planned steps. A step may be done twice, if it is interrupted itself."""
         if self._unfinished is not None:
             self._unfinished()
             self._unfinished = None
 
     def _warn(self, stacklevel: int = 3) -> None:
-        """Give the warnings that have gathered, now that all is done."""
+        """Issue the collected warnings, now that all is done."""
         with self._lock:
             messages = self._learned.observer.messages
             given, messages[:] = messages[:], []
@@ -142,7 +142,7 @@ class WholeCalls(sharing.Shared):
         """Drop the compiled parts, which hold arrays that are about to be replaced."""
         self._kept = self._kept_subset = self._everyday = None
 
-    # -- what is planned --------------------------------------------------------------------------
+    # -- planned steps ----------------------------------------------------------------------------
 
     def _note_learned(
         self, decision: Decision, total: Callable[[], float], before: float, additions: int
@@ -154,9 +154,9 @@ class WholeCalls(sharing.Shared):
         decision : Decision
             The decision.
         total : callable
-            Returns how many rewards there are.
+            Returns the number of rewards.
         before : float
-            How many there were.
+            Their number before.
         additions : int
             The number of additions of this run with this reward: a number, not one more, since this
             may be done twice.
@@ -179,7 +179,7 @@ class WholeCalls(sharing.Shared):
         self._lineage.additions = additions
 
     def _undoing(self, indices: Ints) -> Callable[[], None]:
-        """Return what takes back whatever is learned of these parameters from now on."""
+        """Return a step that restores the present state of these parameters."""
         learned = self._learned
         posterior, observer = learned.posterior, learned.observer
         learned.observer = observer.copy()  # which is what changes
@@ -202,9 +202,9 @@ class WholeCalls(sharing.Shared):
         Parameters
         ----------
         look : float
-            When units and predictions were to be looked at again.
+            The count at which units and predictions are checked again.
         before : float
-            How many entries had been seen before.
+            The count before these observations.
         additions : int
             The number of additions of this run with these observations.
         """
@@ -216,7 +216,7 @@ class WholeCalls(sharing.Shared):
     # -- merging ----------------------------------------------------------------------------------
 
     def _merge(self, other: WholeCalls, base: WholeCalls | None) -> None:
-        """Add what another bandit has learned: all of it, or nothing.
+        """Add the rewards that another bandit has learned: all of them, or none.
 
         Parameters
         ----------
@@ -258,12 +258,12 @@ class WholeCalls(sharing.Shared):
         once: Once,
         columns: tuple[str, ...] | None,
     ) -> None:
-        """Replace the parts that a merge has put together.
+        """Replace the parts that a merge has combined.
 
         Parameters
         ----------
         learned : LearnerState
-            What both have learned.
+            The merged state.
         pasts : dict of str to Past
             The runs that both go back to.
         once : Once

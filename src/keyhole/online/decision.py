@@ -15,7 +15,7 @@ from keyhole.errors import InvalidValue, shown
 
 
 class Chance(NamedTuple):
-    """What the probability of a decision follows from, on its first read."""
+    """Inputs of the probability of a decision, which is computed on its first read."""
 
     score_params: (
         Floats  # (3, n)  location and scale of each score that counts, and how many share them
@@ -31,8 +31,8 @@ LONGEST_ID = 200
 class Decision(Choice):
     """One choice: `arm`, its `probability`, its `score`, and the `observation` of that arm.
 
-    It is all that `Bandit.learn` needs besides the reward, however much later and wherever that
-    comes. `to_dict` and `Decision.from_dict` carry it through JSON, a queue or a database. It
+    It is all that `Bandit.learn` needs besides the reward, which may come much later and in another
+    process. `to_dict` and `Decision.from_dict` carry it through JSON, a queue or a database. It
     cannot be changed; `instead` is the same decision with another arm.
 
     Parameters
@@ -40,21 +40,20 @@ class Decision(Choice):
     arm : str or int
         The name of the arm.
     observation : array_like of shape (dim,)
-        What was observed of that arm, with NaN or None for missing entries.
+        The observation of that arm, with NaN or None for missing entries.
     probability : float, optional
         The probability with which the arm was chosen.
     score : float, optional
         The arm's score.
     id : str, optional
-        What tells this decision from all others. A bandit gives each of its decisions one, and
-        refuses to learn two rewards for the same.
+        A unique id. A bandit gives each of its decisions one, and refuses a second reward for the
+        same id.
     predicted : sequence of int, optional
         The entries of the observation that were missing, and predicted from the others.
     levels : sequence of (str, str), optional
         The levels of growing categories, (field, level), that the observation has columns for.
     recipe : str, optional
-        What tells the features that the observation was made with, or the sensor that it is a
-        measurement of, from others.
+        A digest of the features that encoded the observation, or of the sensor that measured it.
     sensor : str or int, optional
         The name of the sensor that the observation is a measurement of.
 
@@ -126,7 +125,7 @@ class Decision(Choice):
         arm, score, observation
             As in the constructor.
         chance
-            What the probability is computed from on its first read.
+            Inputs of the probability, which is computed on its first read.
         number
             The id.
         is_for_all
@@ -146,7 +145,7 @@ class Decision(Choice):
 
     @property
     def id(self) -> str | None:
-        """What tells this decision from all others; None if it was made by hand without one."""
+        """The unique id of this decision; None if it was made by hand without one."""
         name: str | None = self._name()
         return name
 
@@ -171,7 +170,7 @@ class Decision(Choice):
 
     @property
     def observation(self) -> Floats:
-        """What was observed of the chosen arm, (dim,), read-only; missing entries predicted."""
+        """The observation of the chosen arm, (dim,), read-only; missing entries predicted."""
         view = self._observation.view()
         view.flags.writeable = False
         return view
@@ -188,7 +187,7 @@ class Decision(Choice):
 
     @property
     def has_missing(self) -> bool:
-        """Whether an entry is missing still: one that was never seen cannot be predicted."""
+        """True if an entry is still missing: one that was never seen cannot be predicted."""
         return self._has_missing
 
     @property
@@ -202,15 +201,15 @@ class Decision(Choice):
         """Return this decision for another arm, which was taken in place of the chosen one.
 
         It has the same id, if there is one, so that only one of the two is learned, and no
-        probability: with which one the other arm was taken is not known.
+        probability, which is not known for the other arm.
 
         Parameters
         ----------
         arm : str or int
             The arm that was taken.
         observation : array_like of shape (dim,), optional
-            What was observed of that arm. It is needed if the decision was made from a row for
-            each arm, or was carried through JSON.
+            The observation of that arm. It is needed if the decision was made from a row for each
+            arm, or was carried through JSON.
 
         Examples
         --------
@@ -260,7 +259,7 @@ class Decision(Choice):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Decision:
-        """Return the decision that `to_dict` wrote down; unknown keys are left alone."""
+        """Return the decision of a record from `to_dict`; unknown keys are ignored."""
         if not isinstance(record, Mapping):
             raise InvalidValue(f"a decision's record is a dict, got {type(record).__name__}")
         if not {"arm", "observation"} <= set(record):

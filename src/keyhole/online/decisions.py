@@ -33,7 +33,7 @@ class Batch(NamedTuple):
 class Decisions(Sequence[Decision]):
     """Many decisions, made by `Bandit.choose_many`: a sequence of `Decision`, and arrays of all.
 
-    The decisions of a batch have its `id`, a dot and their place for ids.
+    The id of a decision is that of the batch, a dot and its place.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -44,7 +44,7 @@ class Decisions(Sequence[Decision]):
 
     @property
     def id(self) -> str:
-        """What tells this batch from all others."""
+        """The unique id of this batch."""
         return self._batch.id
 
     @property
@@ -59,7 +59,7 @@ class Decisions(Sequence[Decision]):
 
     @property
     def observations(self) -> Floats:
-        """What was observed of the chosen arms, (n, dim), read-only; missing entries predicted."""
+        """The observations of the chosen arms, (n, dim), read-only; missing entries predicted."""
         return _locked(self._batch.observations)
 
     @property

@@ -1,4 +1,4 @@
-"""Why an arm was chosen: what each feature added to its score and to the runner-up's."""
+"""Explanations of decisions: contributions of features to the scores of two arms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REPLACED: dict[Fill | None, str] = {"predict": "predicted: ", "mean": "its mean
 
 @dataclass(frozen=True)
 class Explanation:
-    """A decision in parts, by what the bandit knows now.
+    """The parts of a decision's score, by the present posterior.
 
     Attributes
     ----------
@@ -25,22 +25,23 @@ class Explanation:
     runner_up : str, int or None
         The other arm that is most likely to be chosen; None if there is no other.
     terms : dict of str to tuple of float
-        For each field, and for the constant: what it adds to the expected reward of the chosen
+        For each field, and for the constant: its contribution to the expected reward of the chosen
         arm, and to that of the runner-up.
     expected : tuple of float
         The sums of the terms: both arms' expected rewards.
     score : float or None
         The score with which the arm was chosen: expected + optimism - learned_since + drawn.
     probabilities : dict of arm to float
-        How likely each arm is to be chosen at this observation.
+        The probability of each arm to be chosen at this observation.
     optimism : float
-        What the policy adds to the expected reward of the chosen arm for its uncertainty.
+        The amount that the policy adds to the expected reward of the chosen arm for its
+        uncertainty.
     learned_since : float or None
         The change of the chosen arm's expected reward, and of its optimism, since the decision was
-        made. It is None where the decision does not hold what was known then: one that came through
+        made. It is None if the decision does not hold the parts of its score: one that came through
         JSON, from another bandit, or from one with probabilities=False.
     drawn : float or None
-        What was added to the score at random; None if `learned_since` is.
+        The random part of the score; None if `learned_since` is.
     predicted : dict of str to dict of str to float
         For each field that was missing, the replacement of each of its columns: one for a number, a
         share for each level of a category.
@@ -79,7 +80,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _rest(self) -> dict[str, float]:
-        """Return what leads from the expected reward to the score, by the names of its rows."""
+        """Return the terms between the expected reward and the score, by name."""
         found: dict[str, float] = {}
         if self.learned_since:
             found["learned since"] = self.learned_since
@@ -107,15 +108,15 @@ def explained(
     Parameters
     ----------
     learned : LearnerState
-        What is known.
+        The state.
     rule : Rule
-        How arms are scored.
+        The rule that scores arms.
     decision : Decision
         The decision.
     names : tuple of arms
         The arms that were available.
     rows : ndarray of shape (1, dim) or (n_arms, dim)
-        What was observed of them.
+        Their observations.
     raw : ndarray of shape (dim,)
         The decision's own observation, NaN where an entry was missing.
     is_own : bool
@@ -166,7 +167,7 @@ def explained(
 
 
 def _location_then(decision: Decision, offset: float) -> float | None:
-    """Return the middle of the chosen arm's score when it was chosen; None if it is not kept.
+    """Return the location of the chosen arm's score when it was chosen; None if not kept.
 
     Parameters
     ----------
@@ -202,13 +203,12 @@ def check_for_all(decision: Decision) -> None:
         return
     if decision._n_arms:
         raise InvalidValue(
-            "this decision holds the observation of its own arm alone: give explain what was seen "
-            "of all, explain(decision, y)"
+            "this decision holds the observation of the chosen arm only: give the observation of "
+            "all arms, explain(decision, y)"
         )
     raise InvalidValue(
-        "a decision that came through JSON, or was made by hand, does not tell whether all arms "
-        "had its observation, or its own arm alone: give explain what was seen of all, "
-        "explain(decision, y)"
+        "a decision that came through JSON, or was made by hand, does not say whether its "
+        "observation is that of all arms: give the observation of all arms, explain(decision, y)"
     )
 
 
@@ -218,7 +218,7 @@ def check_available(decision: Decision, n_arms: int) -> None:
     Parameters
     ----------
     decision : Decision
-        The decision; one that came through JSON does not know.
+        The decision; one that came through JSON does not have the number.
     n_arms : int
         The number of arms it is to be explained among.
     """
@@ -231,7 +231,7 @@ def check_available(decision: Decision, n_arms: int) -> None:
 
 
 def check_observed(decision: Decision, own: Floats, given: Floats, layout: Layout) -> None:
-    """Raise unless what is given is what a decision was made from.
+    """Raise unless a decision was made from the given observation.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def check_observed(decision: Decision, own: Floats, given: Floats, layout: Layou
     own, given : ndarray of shape (dim,)
         Its own observation and the one that is given, NaN where an entry is missing.
     layout : Layout
-        What the columns are.
+        The columns.
     """
     # A transformer may round a single row otherwise than the same one among others.
     same = np.isclose(own, given, rtol=1e-9, atol=1e-12, equal_nan=True)
@@ -251,9 +251,9 @@ def check_observed(decision: Decision, own: Floats, given: Floats, layout: Layou
         column = "" if fields is None or layout.names is None else layout.names[j]
         of = f" ({column})" if column not in ("", name) else ""
         raise InvalidValue(
-            f"this is not what the decision for {decision.arm!r} was made from: {name}{of} was "
-            f"{_value(own[j])}, got {_value(given[j])}. Give what was seen then, or choose "
-            "anew and explain that decision"
+            f"y must be the observation that the decision for {decision.arm!r} was made from: "
+            f"{name}{of} was {_value(own[j])}, got {_value(given[j])}. Give that observation, or "
+            "choose anew and explain the new decision"
         )
 
 

@@ -2,8 +2,9 @@
 
 A run is one bandit object at work: one that was made, loaded, copied or forked begins a run of its
 own, with a random name. It numbers its decisions, and counts the rewards and observations that it
-adds to its sums. What a bandit knows is then a number for each run: two bandits have in common the
-smaller of their numbers, run by run, and a merge is right if and only if that is its base.
+adds to its sums. The knowledge of a bandit is then a number for each run: two bandits have in
+common the smaller of their numbers, run by run, and a merge is right if and only if that is its
+base.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Additions: TypeAlias = dict[str, int]
 
 
 class Past(NamedTuple):
-    """How far a run had got."""
+    """The progress of a run."""
 
     decisions: int  # the number of its last decision
     additions: int  # rewards and observations that it had added, and arms that it had removed
@@ -36,16 +37,16 @@ class Lineage(Tally):
         self.pasts = {} if pasts is None else dict(pasts)
 
     def everything(self) -> dict[str, Past]:
-        """Return how far every run had got, this one included, without those that did nothing."""
+        """Return the progress of every run, this one included, without those that did nothing."""
         all_runs = {**self.pasts, self.run: Past(self.decisions, self.additions)}
         return {run: past for run, past in all_runs.items() if any(past)}
 
     def key(self) -> str:
-        """Return what tells the next addition of this run from all others."""
+        """Return a unique key of the next addition of this run."""
         return f"{self.run}-{self.additions}"
 
     def has_seen(self, decision_id: str | None) -> bool:
-        """Tell whether the decision of this id is one of a run up to where this bandit knows it."""
+        """Tell whether the decision of this id belongs to a run, within its known progress."""
         run, _, rest = (decision_id or "").partition("-")
         number = rest.partition(".")[0]
         if not number.isdecimal():
@@ -78,17 +79,17 @@ class Lineage(Tally):
             return
         if base is None:
             raise InvalidValue(
-                "these bandits go on from a common one, whose rewards would count twice: "
+                "these bandits started from a common one, whose rewards would count twice: "
                 "give that one as base"
             )
         if any(common.get(run, 0) < n for run, n in given.items()):
             raise InvalidValue(
                 "both bandits must have learned all that their base has: give as base the file "
-                "that both went on from, as it was then"
+                "that both started from, as it was then"
             )
         raise InvalidValue(
             "these bandits have more in common than this base, which would count twice: they "
-            "were merged since; give as base what the other one was when that was done"
+            "were merged since; give as base the other bandit as it was at that merge"
         )
 
 

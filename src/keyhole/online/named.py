@@ -1,9 +1,9 @@
 """Choices from records with names, for learners that have features.
 
-A record becomes a row of numbers by the learner's encoder. One that brings in a new level of a
-growing category first gets that level a column; what was learned is then the same in more columns.
-A decision remembers the levels that were known when it was made, so that its reward can come later,
-and in another process.
+A record becomes a row of numbers by the learner's encoder. One with a new level of a growing
+category first adds a column for that level; the state is then the same in more columns. A decision
+remembers the levels that were known when it was made, so that its reward can come later, and in
+another process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Named(Rounds):
     # -- choosing ---------------------------------------------------------------------------------
 
     def _numbers_of(self, y: Any, among: Among) -> tuple[Any, Among]:
-        """Return what is seen as rows of numbers, and the names of the arms; learn new levels."""
+        """Return an observation as rows of numbers, and the names of the arms; learn new levels."""
         rows, names, encoder = self._encoded(y, among)
         if encoder is not None:
             self._know(encoder, rows, names)
@@ -44,7 +44,7 @@ class Named(Rounds):
         Parameters
         ----------
         y : array_like or record
-            What is seen.
+            The observation.
         among : iterable of names, or dict of names and records, optional
             The arms that are available.
         encoder : Encoder, optional
@@ -78,7 +78,7 @@ class Named(Rounds):
         return rows, names
 
     def _is_columns(self, y: object) -> bool:
-        """Whether an observation is an array or list of columns, which need no encoding."""
+        """Tell whether an observation is an array or list of columns, which need no encoding."""
         encoder = self._learned.encoder
         if encoder is not None and encoder.takes_rows:
             return False
@@ -94,7 +94,7 @@ class Named(Rounds):
         return True
 
     def _check_columns(self, y: Any, encoder: Encoder | None = None) -> None:
-        """Raise if numbers are given in place of a record that no record becomes.
+        """Raise if numbers are given in place of a record and no record has such columns.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Named(Rounds):
         encoder : Encoder
             The encoder that has these levels.
         rows : array_like, optional
-            What is observed, in its columns.
+            The observation, in its columns.
         names : iterable of arms, optional
             The arms that are available.
         """
@@ -170,12 +170,12 @@ class Named(Rounds):
         self._finish()
 
     def _become(self, learned: LearnerState, encoder: Encoder, full: list[str]) -> None:
-        """Replace what was learned by the same in other columns.
+        """Replace the state by the same state in other columns.
 
         Parameters
         ----------
         learned : LearnerState
-            The same in these columns.
+            The state in these columns.
         encoder : Encoder
             Their encoder.
         full : list of str
@@ -187,7 +187,7 @@ class Named(Rounds):
         for field in full:
             message = (
                 f"{encoder.limit(field)}; further ones count as missing from now on. Hash a "
-                "category of so many"
+                "category of this many levels"
             )
             if message not in learned.observer.messages:  # this may be done twice
                 learned.observer.messages.append(message)
@@ -278,7 +278,7 @@ class Named(Rounds):
 
 
 def _has_rows(y: Any) -> bool:
-    """Whether an observation has a row for each arm: an array, a frame, or a list of rows."""
+    """Tell whether an observation has a row for each arm: an array, a frame or a list."""
     if isinstance(y, list | tuple):
         return bool(y) and isinstance(y[0], list | tuple | np.ndarray)
     return len(getattr(y, "shape", ())) == 2

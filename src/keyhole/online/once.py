@@ -18,7 +18,7 @@ MEMBER = re.compile(r"([0-9a-f]{16}-[0-9]+)\.[0-9]+")
 
 
 class Once:
-    """Which decisions a bandit has learned: by themselves, and by their ids, the last of them.
+    """The decisions that a bandit has learned: as objects, and the last of them by id.
 
     A decision object remembers the bandit objects that have learned it. Of those that come through
     JSON or a pickle the ids of the last 10,000 are remembered.
@@ -86,7 +86,7 @@ class Once:
             self.add(decision)
 
     def merged(self, other: Once) -> Once:
-        """Return a copy that remembers what another bandit has learned as well."""
+        """Return a copy that remembers the decisions of another bandit as well."""
         twin = Once()
         twin.token = self.token
         twin.recent, twin.parted = self.recent.copy(), self.parted.copy()

@@ -40,7 +40,7 @@ class OwnBandit(Bandit):
     Parameters
     ----------
     learner : AnyLearner
-        How to choose and learn.
+        The learner.
     arms, dim, seed, probabilities
         As in `Bandit`.
     """
@@ -69,7 +69,7 @@ class OwnBandit(Bandit):
 
     @property
     def learner(self) -> Any:
-        """How the bandit chooses and learns."""
+        """The learner."""
         return self._own
 
     @property
@@ -79,7 +79,7 @@ class OwnBandit(Bandit):
 
     @property
     def probabilities(self) -> bool:
-        """Whether decisions have a probability, if the learner gives one."""
+        """True if decisions have a probability, where the learner gives one."""
         return self._probabilities
 
     @property
@@ -89,7 +89,7 @@ class OwnBandit(Bandit):
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards of each arm were learned."""
+        """The number of rewards learned for each arm."""
         with self._lock:
             return dict(zip(self.arms, self._counts, strict=True))
 
@@ -107,7 +107,7 @@ class OwnBandit(Bandit):
         Parameters
         ----------
         y : array_like of shape (dim,) or (n_arms, dim)
-            What is seen for all arms, or a row for each.
+            One observation for all arms, or a row for each.
         among : None
             Refused: the learner was started with as many arms as there are.
         sensor : None
@@ -154,7 +154,7 @@ class OwnBandit(Bandit):
         Parameters
         ----------
         decision : Decision
-            What `choose` gave, or was carried through JSON.
+            The decision, from `choose` or carried through JSON.
         reward : float
             Its reward; True and False are 1 and 0.
         again : bool, default False
@@ -192,11 +192,11 @@ class OwnBandit(Bandit):
     effects = property(lambda self: self._refuse("effects"))
 
     def choose_many(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: a learner of one's own chooses round by round."""
+        """Refuse: a user-defined learner chooses round by round."""
         self._refuse("choose_many")
 
     def learn_many(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: a learner of one's own learns round by round."""
+        """Refuse: a user-defined learner learns round by round."""
         self._refuse("learn_many")
 
     def choice_probabilities(self, *_: Any, **__: Any) -> NoReturn:
@@ -234,7 +234,7 @@ class OwnBandit(Bandit):
         self._refuse("remove_arms")
 
     def save(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: what the learner's state is made of is not known."""
+        """Refuse: the content of the learner's state is not known."""
         self._refuse("save")
 
     def to_bytes(self, *_: Any, **__: Any) -> NoReturn:
@@ -244,7 +244,7 @@ class OwnBandit(Bandit):
     @classmethod
     def load(cls, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no files of such bandits."""
-        raise InvalidValue("bandits of a learner of one's own have no files")
+        raise InvalidValue("bandits of a user-defined learner have no files")
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:

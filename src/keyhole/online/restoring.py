@@ -1,4 +1,4 @@
-"""What a bandit has learned, from header and arrays of its file (the layout is in `storage`).
+"""The state of a bandit from header and arrays of its file (the layout is in `storage`).
 
 Nothing is trusted: shape, type and range of every array are checked, that counts and samples fit
 together, and that the caches of the posterior follow from its sums. Arrays are kept as they are
@@ -39,7 +39,7 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 LARGEST_SAVED = 1e120
 # The caches of a state may have lost digits by up to this since they were last computed anew.
 DRIFT = 1e-3
-# More values than anybody has seen; twice as many can still be counted.
+# More values than any log has; twice as many can still be counted.
 MOST_SEEN = 2**53
 # An eigenvalue of correlations below this is rounding.
 ROUNDING = 1e-9
@@ -63,7 +63,7 @@ def texts(name: str, given: Any) -> list[str]:
 
 
 def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None) -> Observer:
-    """Return what is done to observations, as far as it was learned.
+    """Return the observer, with its statistics.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None)
     zero, learned = header["zero"], bool(np.any(arrays["n"]))
     found.zero = None if zero is None else checks.real("zero", zero)
     if found.zero is None and learned:
-        raise FileError("the saved bandit has learned rewards from a zero that is not there")
+        raise FileError("the saved zero of rewards is missing, though rewards were learned")
     found.moments = Moments(**_like_those_of(found.moments, "seen", arrays))
     found.snapshot = Moments(**_like_those_of(found.snapshot, "snapshot", arrays))
     for moments in (found.moments, found.snapshot):
@@ -97,7 +97,7 @@ def observer(header: Mapping[str, Any], arrays: Arrays, encoder: Encoder | None)
     if "units_scale" in arrays:
         found.units = _units(Units.unknown(dim), "units", arrays)
     elif found.standardize and learned:
-        raise FileError("the saved bandit has learned in units that are not there")
+        raise FileError("the saved units are missing, though rewards were learned")
     return found
 
 
@@ -136,7 +136,7 @@ def learned(
     *,
     prior: float,
 ) -> LearnerState:
-    """Return what was learned of the arms; it keeps the arrays.
+    """Return the state of the learner, which keeps the arrays.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def learned(
     arms : Arms
         The names of the arms.
     observer : Observer
-        What is done to observations.
+        The observer.
     encoder : Encoder or None
         How records become observations.
     prior : float
@@ -171,7 +171,7 @@ def _rewards(
     if not names:
         return []
     if unknown := [arm for arm in names if arm not in arms and not arms.is_open]:
-        raise FileError(f"the saved rewards are of an arm that is not there: {unknown[0]!r}")
+        raise FileError(f"the saved rewards are of an unknown arm: {unknown[0]!r}")
     n = len(names)
     columns = {
         row: like(arrays, f"{name}_{row}", (n, d), nan=row == "observation")
@@ -199,7 +199,21 @@ def _like_those_of(known: Any, prefix: str, arrays: Arrays) -> dict[str, NDArray
 def like(
     arrays: Arrays, name: str, shape: tuple[int, ...], *, nan: bool = False, dtype: Any = np.float64
 ) -> NDArray[Any]:
-    """Return an array of a file, if it is of this shape and type and holds finite numbers."""
+    """Return an array of a file, if it is of this shape and type and holds finite numbers.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        The arrays of a file.
+    name : str
+        The name of the array.
+    shape : tuple of int
+        The shape that it must have.
+    nan : bool, default False
+        Allow NaN.
+    dtype : dtype, default float64
+        The type that it must have.
+    """
     array = arrays[name]
     if array.shape != shape or array.dtype != dtype:
         raise FileError(f"the saved {name} has shape {array.shape} and type {array.dtype}")

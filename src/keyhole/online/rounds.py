@@ -1,8 +1,8 @@
-"""How a bandit chooses and learns, once its arguments are checked and the lock is held.
+"""Choosing and learning of a bandit, once its arguments are checked and the lock is held.
 
 Decisions from plain arrays and their rewards go through one compiled object, `kernels.Online`,
-which is kept for as long as arms and posterior are the same. What has missing entries, units or a
-constant is prepared here first.
+which is kept for as long as arms and posterior are the same. Observations with missing entries,
+units or a constant are prepared here first.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ class Rounds(WholeCalls):
         Parameters
         ----------
         design : ndarray of shape (n, 1 or n_arms, n_columns)
-            What the posterior sees of n rounds.
+            The rows of n rounds, as the posterior sees them.
         arms : Arms
             The arms.
         rule : Rule
-            How they are scored.
+            The rule that scores them.
         """
         posterior, parameter_of = self._learned.posterior, arms.parameter_of
         rows = design if design.shape[1] > 1 else design[:, 0]
@@ -136,7 +136,7 @@ class Rounds(WholeCalls):
         return self._subset[2]
 
     def _begun(self) -> kernels.Online | None:
-        """Return what is all that a decision takes, if features are plain or their units fixed."""
+        """Return the compiled part if it can decide alone: features are plain, or units fixed."""
         self._finish()
         learned = self._learned
         if learned.arms.names and learned.is_everyday and not self._rule.joint:
@@ -225,7 +225,7 @@ class Rounds(WholeCalls):
     def _choose_rounds(
         self, design: Floats, rule: Rule, parameter_of: Ints
     ) -> tuple[Ints, Floats, Floats, Floats]:
-        """Return places and scores of the chosen arms, (n,), and what probabilities follow from."""
+        """Return places and scores of the chosen arms, (n,), and the inputs of probabilities."""
         n, n_arms = len(design), parameter_of.size
         chooser = kernels.Chooser(
             self._learned.posterior.core, rule, parameter_of, self._probabilities
@@ -405,10 +405,10 @@ class Rounds(WholeCalls):
         return decision._run == self._lineage.run or self._lineage.has_seen(decision.id)
 
     def _see(self, rows: Floats) -> None:
-        """Add observations to what was seen, where anything follows from that.
+        """Add observations to the sums, if units or predictions depend on them.
 
-        The sums change in one compiled call. What follows from them is done by the next call if
-        this one is interrupted.
+        The sums change in one compiled call. If Ctrl-C comes after it, the next call updates units
+        and predictions.
         """
         observer = self._observer
         if observer.watches:

@@ -102,7 +102,7 @@ class SensorBandit(OwnBandit):
         self._lineage, self._once, self._truths = lineage, once, truths
         self._share()
 
-    # -- what it is -------------------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------------
 
     @property
     def dim(self) -> int:
@@ -116,7 +116,7 @@ class SensorBandit(OwnBandit):
 
     @property
     def policy(self) -> Policy:
-        """How arms are scored."""
+        """The policy, which scores arms."""
         return self._own.policy
 
     @property
@@ -127,7 +127,7 @@ class SensorBandit(OwnBandit):
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards the parameter of each arm has learned ("shared": one for all)."""
+        """The number of rewards learned by the parameter of each arm ("shared": one for all)."""
         with self._lock:
             n = self._state.n.astype(int).tolist()
         parameter_of = self._state.arms.parameter_of.tolist()
@@ -162,7 +162,7 @@ class SensorBandit(OwnBandit):
     def belief(self, y: ArrayLike, *, sensor: object = None) -> Belief:
         """Return mean and covariance of the context given a measurement, as is known now.
 
-        It is what `choose` uses: a measurement that is far from what is usual is clipped.
+        `choose` uses the same: a measurement far from its usual range is clipped.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class SensorBandit(OwnBandit):
         Parameters
         ----------
         decision : Decision
-            What `choose` gave, or was carried through JSON.
+            The decision, from `choose` or carried through JSON.
         reward : float
             Its reward; True and False are 1 and 0.
         again : bool, default False
@@ -329,7 +329,7 @@ class SensorBandit(OwnBandit):
         Parameters
         ----------
         decision : Decision
-            What `choose` gave, or was carried through JSON. It needs an id.
+            The decision, from `choose` or carried through JSON. It needs an id.
         context : array_like of shape (context_dim,)
             The context.
 
@@ -352,21 +352,21 @@ class SensorBandit(OwnBandit):
         self._warn()
 
     def _warn(self, stacklevel: int = 3) -> None:
-        """Give the warnings that have gathered, now that all is done."""
+        """Issue the collected warnings, now that all is done."""
         with self._lock:
             given, self._state.messages = self._state.messages, []
         for message in given:
             warnings.warn(message, KeyholeWarning, stacklevel=stacklevel)
 
     def merge(self, other: Any, *, base: Any = None) -> None:  # type: ignore[override]
-        """Add what another bandit has learned apart from this one.
+        """Add the rewards that another bandit has learned.
 
         Sums are added by arm, sensor and missing entries; pairs of contexts and measurements too.
 
         Parameters
         ----------
         other : Bandit
-            The bandit whose knowledge is added.
+            The bandit whose rewards are added.
         base : Bandit, optional
             The bandit from which both went on, as in `Bandit.merge`.
         """
@@ -425,7 +425,7 @@ class SensorBandit(OwnBandit):
         storage.write(target, record)
 
     def to_bytes(self) -> bytes:  # type: ignore[override]
-        """Return what `save` writes, for a database or a message; `load` takes it."""
+        """Return the content that `save` writes, for a database or a message; `load` reads it."""
         return storage.as_bytes(self.save)
 
     @classmethod
@@ -451,7 +451,7 @@ class SensorBandit(OwnBandit):
         Parameters
         ----------
         parts : Parts
-            What was in the file.
+            The content of the file.
         random : ndarray or None
             The states of its random streams.
         """

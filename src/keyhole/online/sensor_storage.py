@@ -118,7 +118,7 @@ def _kind(sensor: Sensor) -> str:
 
 
 def _arrays(sensor: Sensor) -> list[Floats]:
-    """Return what a sensor follows from."""
+    """Return the arrays that determine a sensor."""
     if sensor.pairs is not None:
         return list(sensor.pairs)
     known = [sensor.sensing, sensor.context_covariance, sensor.sensing_covariance]
@@ -209,7 +209,7 @@ def parse(record: storage.Record, policy: Policy | None) -> Parts:
     Parameters
     ----------
     record : Record
-        What `snapshot` or `storage.read` gave.
+        The result of `snapshot` or `storage.read`.
     policy : Policy or None
         One of the user's own class, which a file cannot bring back.
     """
@@ -300,7 +300,7 @@ def _truths(state: SensorState, header: dict[str, Any]) -> Truths:
 
 
 def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Set what was learned."""
+    """Set the learned state."""
     k, learner = state.arms.n_parameters, state.learner
     first = storage.listed("first_rewards", header["first_rewards"])
     if len(first) > REWARDS * learner.intercept:
@@ -321,7 +321,7 @@ def _restore(state: SensorState, header: dict[str, Any], arrays: dict[str, NDArr
         place = checks.integer("sensor", sensor, min_value=-1, max_value=len(learner.sensors) - 1)
         dim = learner.context_dim if place < 0 else learner.sensors[place].dim
         if len(seen) != dim or not all(isinstance(one, bool) for one in seen):
-            raise FileError(f"the saved configurations must say what of {dim} entries was seen")
+            raise FileError(f"the saved configurations must say which of {dim} entries are seen")
         index = state.configuration(place, np.array(seen, dtype=bool))
         f = len(state.configurations[index].constant)
         state.sums[index] = _read_sums(sums, k, f)

@@ -8,7 +8,7 @@ The array `header` is a text, a JSON object of these fields:
     arms                 the names of the arms, in order; k parameters follow from them
     dim                  the length of an observation
     features             the recipe of named fields, or null; "own" for one that no file can hold
-    recipe               a digest that tells the columns of these features from others
+    recipe               a digest that identifies the columns of these features
     levels               the levels of growing categories that have columns, [field, level] each
     arm_records          the records of arms that are always the same
     observer             the options intercept, standardize, missing and clip of the learner
@@ -39,7 +39,7 @@ that the core keeps:
     provisional_*        observation, design (m, d) and reward of the provisional rewards
 
 `snapshot` and `write` make a file; `read` and `parse` take it apart, with checks of every field.
-Checks of what was learned are in `restoring`.
+Checks of the learned state are in `restoring`.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def write(target: Target, record: Record) -> None:
     Parameters
     ----------
     target : str, os.PathLike or binary file
-        Where to.
+        The path or the open file.
     record : Record
         The content.
     """
@@ -164,7 +164,7 @@ def write(target: Target, record: Record) -> None:
 
 
 def writer() -> dict[str, str]:
-    """Return what writes files: the version of the package, and the build of the kernels."""
+    """Return the writer of files: the version of the package, and the build of the kernels."""
     return {"keyhole": __version__, "build": kernels.BUILD}
 
 
@@ -221,7 +221,7 @@ def load(source: Source, take_apart: Callable[[Record], Found]) -> tuple[Found, 
     Parameters
     ----------
     source : str, os.PathLike, binary file or bytes
-        Where from.
+        The path, the open file or the bytes.
     take_apart : callable
         Returns the parts of the content, or raises `FileError`.
     """
@@ -233,7 +233,7 @@ def load(source: Source, take_apart: Callable[[Record], Found]) -> tuple[Found, 
 
 
 def as_bytes(save: Callable[[Target], None]) -> bytes:
-    """Return what a bandit's `save` writes."""
+    """Return the content that a bandit's `save` writes."""
     file = io.BytesIO()
     save(file)
     return file.getvalue()
@@ -277,7 +277,7 @@ def parse(record: Record, policy: Policy | None, features: Recipe | None = None)
     Parameters
     ----------
     record : Record
-        What `snapshot` or `read` gave.
+        The result of `snapshot` or `read`.
     policy : Policy or None
         One of the user's own class, which a file cannot bring back.
     features : Recipe, optional
@@ -326,7 +326,7 @@ def policy_of(record: Mapping[str, Any], given: Policy | None) -> Policy:
     Parameters
     ----------
     record : mapping
-        What `policy_record` returned.
+        The result of `policy_record`.
     given : Policy or None
         One of the user's own class.
     """
@@ -389,7 +389,7 @@ def random_of(words: Any) -> Bits:
 
 
 def pasts_of(record: Mapping[str, Any]) -> dict[str, Past]:
-    """Return how far each run had got."""
+    """Return the progress of each run."""
     return {
         run: Past(*(checks.integer("lineage", number, min_value=0) for number in past))
         for run, past in record.items()

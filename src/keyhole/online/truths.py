@@ -11,7 +11,7 @@ from keyhole.online.decision import Decision
 
 
 class Truths:
-    """What a context that arrives after its reward needs: the reward as it was learned.
+    """Rewards as they were learned, for contexts that arrive after their reward.
 
     Rewards of the last 10,000 decisions are remembered, and the ids of as many whose context is
     known.

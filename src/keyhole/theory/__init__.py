@@ -1,4 +1,4 @@
-"""The theory as a tool: an instance's constants, what each lemma promises, and certificates."""
+"""The theory as a tool: an instance's constants, the bound of each lemma, and certificates."""
 
 from keyhole.theory import bounds, comparison
 from keyhole.theory.asymptotics import (

@@ -1,8 +1,8 @@
 """`derivation`: where theorem 2 loses, as rows that each replace one step of the proof.
 
-A row keeps what the rows before it replaced. The first is the theorem as printed; the last of ours
-is `theorem_2_repaired`. Further rows, such as a certificate by numerical integration, are given by
-the caller.
+A row keeps the replacements of the rows before it. The first is the theorem as printed; the last of
+ours is `theorem_2_repaired`. Further rows, such as a certificate by numerical integration, are
+given by the caller.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Row:
     Parameters
     ----------
     name : str
-        What was replaced.
+        The replaced step.
     value : float
         The regret bound with this and all earlier replacements.
     status : {"proved", "repaired", "open"}
         Whether the bound is proved.
     reason : str
-        What is replaced by what, and why the bound is still open if it is.
+        The replacement, and the reason if the bound is still open.
     """
 
     name: str
@@ -214,7 +214,15 @@ class Ingredients:
     radius: float  # R sqrt(...) + c_eta
 
     def regret(self, c: Constants, horizon: float) -> float:
-        """Return 2 c_eta L tau + 2 L g_1 (sqrt(4 log T log(1 / delta)) + k c_M C N log T)."""
+        """Return 2 c_eta L tau + 2 L g_1 (sqrt(4 log T log(1 / delta)) + k c_M C N log T).
+
+        Parameters
+        ----------
+        c : Constants
+            The constants of the instance.
+        horizon : float
+            T, the number of rounds.
+        """
         logs, sure = np.log(horizon), np.log(1.0 / self.failing)
         clear = 64.0 * c.v**2 * logs / (c.kappa**2 * self.eigenvalue)
         pulls = max(self.pulls, clear)  # nu_2

@@ -37,7 +37,7 @@ class Instance:
     r1, r2 : Quantity
         The parts of r: of the reward's noise, and of x'mu - y'eta given y.
     eig_min, eig_max, tie_density : Quantity
-        See `Constants`. What the repaired bounds need in place of the sensing noise and of the
+        See `Constants`. The repaired bounds use them in place of the sensing noise and of the
         margin constant.
     shared_context : bool, default False
         Whether all arms see one observation. lem:eig is false then.

@@ -26,11 +26,11 @@ class Promise:
         Before its time, the first horizon that reaches it: infinite if none does, since nothing is
         promised. None after it.
     label, meaning : str
-        The label in the paper, and what is bounded.
+        The label in the paper, and the bounded quantity.
     status : {"proved", "repaired", "open"}
         Whether it is proved.
     gaps : tuple of str
-        What is open, as keys of `GAPS`.
+        The gaps of the proof, as keys of `GAPS`.
     """
 
     value: float | None

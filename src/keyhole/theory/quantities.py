@@ -62,7 +62,7 @@ class Quantity:
     label : str
         Its label in the paper.
     meaning : str
-        What it is.
+        A description.
     safe : float, optional
         The value that bounds use, where the number is an estimate: a limit on the side on which
         bounds stay true. By default the number itself, which is then exact.

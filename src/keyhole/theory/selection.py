@@ -53,7 +53,7 @@ OBSERVED_ROUNDS = 20_000
 
 @dataclass(frozen=True)
 class SelectedRegression:
-    """A fixed point of learning from one's own choices, as `selected_regression` finds it.
+    """A fixed point of learning from own choices, as `selected_regression` finds it.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class _Sample(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """Where the iteration ends: the mean b, and the b by which late choices are made."""
+    """The end of the iteration: the mean b, and the b by which late choices are made."""
 
     b: Floats  # (n_arms, dim)
     late: tuple[Floats, ...]  # one where the iteration converged, a pass where arms tie
@@ -111,7 +111,7 @@ class _Limit(NamedTuple):
 def selected_regression(
     world: Source, *, trials: int = 100_000, starts: int = 32, seed: Seed = 0
 ) -> tuple[SelectedRegression, ...]:
-    """Find what estimates tend to where arms are learned from their own choices.
+    """Find the limits of estimates that learn from a policy's own choices.
 
     This is the limit of `Greedy` and of `ThompsonSampling` at large times, when sampling adds
     nothing to y'b any more. The iteration follows their mean: each step adds the sums of the rounds
@@ -213,7 +213,15 @@ class _Sums:
         self.gram, self.moment = np.zeros((n_arms, dim, dim)), np.zeros((n_arms, dim))
 
     def step(self, sample: _Sample, share: float) -> None:
-        """Choose by b, and give the sums of these choices a share."""
+        """Average the sums with those of the choices by the present b, and solve for b.
+
+        Parameters
+        ----------
+        sample : _Sample
+            The rounds.
+        share : float
+            The weight of the new sums; the old ones keep 1 - share.
+        """
         chosen = _choices(sample, self.b)
         for i, rows in enumerate(np.flatnonzero(chosen == i) for i in range(len(self.b))):
             y = sample.y[i][rows]
@@ -225,7 +233,15 @@ class _Sums:
             # An arm that is never chosen keeps its estimate, as it would in a run.
 
     def path(self, sample: _Sample, shares: list[float]) -> tuple[Floats, ...]:
-        """Take steps, and return the b that each began with."""
+        """Take several steps, and return b before each of them.
+
+        Parameters
+        ----------
+        sample : _Sample
+            The rounds.
+        shares : list of float
+            The share of each step.
+        """
         path = []
         for share in shares:
             path.append(self.b.copy())

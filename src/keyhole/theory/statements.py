@@ -1,4 +1,4 @@
-"""What each bound states, from when on it is claimed, and whether it is proved.
+"""The statement of each bound, the round from which it is claimed, and its status.
 
 The decorator `bound` fills `STATEMENTS`. The gaps were found by reading the proofs; those that are
 called false have a counterexample in the tests.
@@ -52,7 +52,7 @@ class Formula(Protocol):
 
 @dataclass(frozen=True)
 class Statement:
-    """A bound of the paper or its repair, and what is known of its proof.
+    """A bound of the paper or its repair, and the state of its proof.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Statement:
     label : str
         Its label in the paper.
     meaning : str
-        What it bounds.
+        The bounded quantity.
     starts : str, default ""
         The bound from whose value on it is claimed; "" if always.
     rests_on : tuple of str, default ()
@@ -108,7 +108,7 @@ STATEMENTS: dict[str, Statement] = {}
 
 @dataclass(frozen=True)
 class Status:
-    """Whether a bound is proved, repaired (proved in a form that is not the printed one) or open.
+    """Status of a bound: proved, repaired (proved in another form than printed) or open.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The regret per round of Thompson sampling with propensity weights: what the cure costs.
+"""The regret per round of Thompson sampling with propensity weights, the cost of the cure.
 
 Given y, arm i is chosen with probability p_i(y) and its reward has the weight w = c_s / p_i, where
 c_s = epsilon_s / N. Whatever the rule, E[w y y' 1(a = i)] = c_s E[y y'] and E[w y r 1(a = i)] =

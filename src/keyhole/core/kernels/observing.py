@@ -1,4 +1,4 @@
-"""What is done to observations before the posterior sees them, row by row.
+"""Conversion of observations before the posterior sees them, row by row.
 
 Missing entries are filled in, features are converted to their units, a constant goes before them;
 and what was seen is added to the sums and samples that predictions and units follow from.
@@ -86,7 +86,7 @@ def sample_rows(values: Floats, seen: Ints, stride: Ints, rows: Floats) -> None:
 @cython.final
 @cython.cclass
 class RowObserver:
-    """What is done to rows, and the arrays that it follows from. Not thread-safe.
+    """The conversion of rows, and the arrays that determine it. Not thread-safe.
 
     Parameters
     ----------

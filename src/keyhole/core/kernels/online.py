@@ -35,7 +35,7 @@ FLOAT64 = np.dtype(np.float64)
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def all_floats(numbers: list) -> cython.bint:  # type: ignore[type-arg]
-    """Whether a list holds floats alone: of anything else, NumPy might make what was not meant."""
+    """Return whether a list holds floats only: NumPy may convert other objects by surprise."""
     for number in numbers:  # noqa: SIM110 - a generator is slower
         if type(number) is not float:
             return False
@@ -106,7 +106,7 @@ class Tally:
 @cython.final
 @cython.cclass
 class Everyday:
-    """What is done to the observations and rewards of a learner whose units are fixed.
+    """The conversion of observations and rewards of a learner whose units are fixed.
 
     Parameters
     ----------

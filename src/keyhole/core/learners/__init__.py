@@ -1,4 +1,4 @@
-"""Learners: what starts, chooses and learns."""
+"""Learners: objects that start, choose and learn."""
 
 from keyhole.core.learners.arms import MOST_ARMS, Arm, Arms, arm_name
 from keyhole.core.learners.draws import Draws

@@ -1,4 +1,4 @@
-"""The names of a bandit's arms, and which parameter each one answers to."""
+"""The names of a bandit's arms, and the parameter of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Arms:
     parameter_of : sequence of int, optional
         The parameter of each arm; by default 0, 1, ..., or 0 if it is shared.
     is_open : bool, default False
-        Whether names that are not known may come, since the one parameter says all of an arm.
+        Whether unknown names are allowed, since the one parameter describes every arm.
     is_hybrid : bool, default False
         Whether the one parameter has a shared part and one for each arm.
     """
@@ -62,7 +62,7 @@ class Arms:
 
     @property
     def n_parameters(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
         return 1 if self.shared else len(self.names)
 
     def __contains__(self, name: object) -> bool:
@@ -86,7 +86,7 @@ class Arms:
             return np.array([self.parameter(name) for name in names], dtype=np.int64)
 
     def unknown(self, name: object) -> NoReturn:
-        """Raise `UnknownArm` for a name that there is not."""
+        """Raise `UnknownArm` for a name that no arm has."""
         known = ", ".join(map(repr, self.names[:10])) + (", ..." if len(self.names) > 10 else "")
         raise UnknownArm(f"there is no arm {shown(name)}; the arms are {known}") from None
 

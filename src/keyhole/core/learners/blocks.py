@@ -34,7 +34,7 @@ def placed(design: Floats, blocks: Ints, n_blocks: int) -> Floats:
 
 
 def in_every_block(matrix: Floats, n_blocks: int) -> Floats:
-    """Return what a matrix for one part of the joint parameter is for all of it.
+    """Return the matrix that applies a given one to every part of the joint parameter.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def in_every_block(matrix: Floats, n_blocks: int) -> Floats:
 
 
 def places(blocks: Ints, columns: Ints, width: int) -> Ints:
-    """Return where the coordinates of the shared part and of some arms are.
+    """Return the indices of the coordinates of the shared part and of some arms.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`Learner`: a policy, and what is done to observations before its posterior sees them."""
+"""`Learner`: a policy, and the conversion of observations before its posterior sees them."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ NOT_GIVEN: Any = object()
 class Learner:
     """A linear-Gaussian learner: the recipe that `Bandit` and `simulate` both take.
 
-    What is deployed is what is simulated: with the same seed both choose the same arms. A bare
+    A learner is simulated as it is deployed: with the same seed both choose the same arms. A bare
     policy stands for `Learner(policy)`.
 
     Parameters
     ----------
     policy : Policy
-        How arms are scored.
+        The policy, which scores arms.
     features : Features or Transformed, optional
-        How records become numbers; it has the four options below in place of this learner.
+        The encoding of records as numbers, which then has the four options below.
     intercept : bool, default False
         Fit a constant per arm. Rewards are centred by the median of the first 8.
     standardize : bool, default False
@@ -119,7 +119,7 @@ class Learner:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the posterior sees observations as they are."""
+        """True if the posterior sees observations as they are."""
         return self.features is None and self._observer().is_plain
 
     def resolve(self, noise_scale: float) -> Self:

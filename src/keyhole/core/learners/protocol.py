@@ -20,12 +20,12 @@ class Chosen(NamedTuple):
 
 
 def checked_choice(answer: object, learner: object, n_arms: int) -> Chosen:
-    """Return what a learner has chosen, or raise `InvalidValue` if there is no such arm.
+    """Return the choice of a learner, or raise `InvalidValue` if there is no such arm.
 
     Parameters
     ----------
     answer : int or Chosen
-        What `choose` returned.
+        The result of `choose`.
     learner : object
         The learner, for the message.
     n_arms : int
@@ -80,8 +80,8 @@ class AnyLearner(Protocol):
         state : object
             What `start` returned, changed by `learn` since.
         observation : ndarray of shape (dim,) or (n_arms, dim)
-            One observation for all arms, or one for each. Missing entries are NaN: what is done
-            about them is the learner's business.
+            One observation for all arms, or one for each. Missing entries are NaN, and left to the
+            learner.
         draws : Draws
             Random numbers. A learner that uses no others can be replayed.
 

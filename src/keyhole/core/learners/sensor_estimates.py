@@ -1,8 +1,8 @@
-"""Estimates to report: what rewards say of mu and of the constant, without the prior's pull.
+"""Reported estimates of mu and of the constant, without the shrinkage of the prior.
 
-The posterior that choices are made by shrinks mu towards 0. Reported estimates are least squares
-in x and in the constant, as `Posterior.least_squares` gives them for features. The prior of an
-estimated sensor's corrections stays: it is what the calibration says of them.
+The posterior that choices are made by shrinks mu towards 0. Reported estimates are least squares in
+x and in the constant, as `Posterior.least_squares` gives them for features. The prior of an
+estimated sensor's corrections stays: it is the information of the calibration.
 """
 
 from __future__ import annotations

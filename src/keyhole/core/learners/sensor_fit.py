@@ -208,7 +208,7 @@ class SensorFit:
             self._refresh(parameter)
 
     def refresh_all(self) -> None:
-        """Do so for all parameters, whose sums or configurations have changed."""
+        """Refresh all parameters, whose sums or configurations have changed."""
         self._refresh_each(changed=True)
 
     def _refresh_each(self, *, changed: bool) -> None:
@@ -421,7 +421,7 @@ class SensorFit:
 
     @property
     def is_zero_fixed(self) -> bool:
-        """Whether no later reward moves the number that rewards are counted from."""
+        """True if no later reward moves the number that rewards are counted from."""
         return not self.learner.intercept or len(self.first_rewards) == REWARDS
 
     # -- reading ----------------------------------------------------------------------------------

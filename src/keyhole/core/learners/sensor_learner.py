@@ -24,7 +24,7 @@ from keyhole.core.observers import CLIP, Sensor
 from keyhole.core.policies import Policy
 from keyhole.errors import InvalidValue, shown
 
-# The name of a sensor: what a file or JSON can carry.
+# The name of a sensor, of a type that a file or JSON can carry.
 SensorName: TypeAlias = Arm
 
 
@@ -32,9 +32,9 @@ SensorName: TypeAlias = Arm
 class SensorLearner:
     """A learner of mu, the coefficients of the context itself, through one or several sensors.
 
-    A measurement y becomes a belief x_hat about the context. What is learned through one sensor
-    counts for all of them, which is where it gains on learning the coefficients of y for each. An
-    estimated sensor is a prior: corrections of its predictions are learned beside mu.
+    A measurement y becomes a belief x_hat about the context. Rewards that are learned through one
+    sensor count for all of them, which is the gain over learning the coefficients of y for each
+    sensor. An estimated sensor is a prior: corrections of its predictions are learned beside mu.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class SensorLearner:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the sensors are given, and not those of a world."""
+        """True if the sensors are given; False if each world provides its own."""
         return not (isinstance(self.sensors, str) and self.sensors == "oracle")
 
     @cached_property
@@ -349,7 +349,7 @@ class SensorLearner:
         return SensorReward(arm, j, state.clipped(j, rows[0]), reward)
 
     def checked_context(self, state: SensorState, sensor: int, context: ArrayLike) -> Floats:
-        """Return a context as an array, clipped to where contexts are, or raise `InvalidValue`.
+        """Return a context as an array, clipped to its usual range, or raise `InvalidValue`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""`SensorState`: what a `SensorLearner` has learned: rewards, late truth, copies and merging."""
+"""`SensorState`, the state of a `SensorLearner`: rewards, late contexts, copies and merging."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keyhole.core.learners.sensor_learner import SensorLearner
 
 
-# From so many pairs or repeats on, what is usual is known well enough to clip what is not.
+# From this many pairs or repeats on, the usual range is known well enough to clip values.
 CLIPPED_FROM = REWARDS
 
 
@@ -35,7 +35,7 @@ class SensorReward(NamedTuple):
 
 
 class SensorState(SensorFit):
-    """What a `SensorLearner` has learned.
+    """The state of a `SensorLearner`.
 
     The sums per configuration and the pairs of contexts and measurements are the state. Weights
     and the posterior are computed from them on a schedule.
@@ -63,7 +63,7 @@ class SensorState(SensorFit):
     # -- glitches ---------------------------------------------------------------------------------
 
     def clipped(self, sensor: int, row: Floats, name: str = "y") -> Floats:
-        """Return a measurement or a context, clipped to where that of the sensor usually is.
+        """Return a measurement or a context, clipped to the usual range of the sensor.
 
         Parameters
         ----------
@@ -91,14 +91,14 @@ class SensorState(SensorFit):
         j = int(np.nanargmax(np.abs(row - usual.mean) / usual.scale))
         self.messages.append(
             f"{name}[{j}] is {row[j]:g}, far from its usual {usual.mean[j]:g} ± "
-            f"{usual.scale[j]:g}, or from what the other entries say: it is clipped to {limit:g} "
+            f"{usual.scale[j]:g}, or inconsistent with other entries: it is clipped to {limit:g} "
             f"of these units ({self.n_clipped} times so far; clip=None takes values as they are)"
         )
 
     # -- learning ---------------------------------------------------------------------------------
 
     def add(self, parameter: int, place: int, y: Floats, reward: float) -> None:
-        """Learn a reward, and refresh what is due.
+        """Learn a reward, and refresh weights that are due.
 
         Parameters
         ----------
@@ -286,16 +286,16 @@ class SensorState(SensorFit):
         return twin
 
     def merged(self, other: SensorState, base: SensorState | None) -> SensorState:
-        """Return what both have learned, since `base` if both went on from one.
+        """Return the merged state of both; rewards of a common `base` count once.
 
         Sums are added by the names of arms and by configuration.
 
         Parameters
         ----------
         other : SensorState
-            The other one, of an equal learner and the same arms.
+            The other state, of an equal learner and the same arms.
         base : SensorState or None
-            The one from which both went on.
+            The state that both started from.
 
         Raises
         ------

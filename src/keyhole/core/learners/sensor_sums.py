@@ -66,7 +66,13 @@ class Sums(NamedTuple):
         self.squares[parameter] += reward * reward
 
     def remove(self, parameter: int, row: Floats, reward: float) -> None:
-        """Remove a reward that was added; parameters are those of `add`."""
+        """Remove a reward that was added.
+
+        Parameters
+        ----------
+        parameter, row, reward
+            As in `add`.
+        """
         self.gram[parameter] -= np.outer(row, row)
         self.moment[parameter] -= reward * row
         self.n[parameter] -= 1.0
@@ -95,7 +101,15 @@ class Sums(NamedTuple):
         return Sums(*(array[parameters] for array in self))
 
     def plus(self, other: Sums, sign: float = 1.0) -> Sums:
-        """Return the sums over the rewards of both, or with sign -1 of those of one alone."""
+        """Return the sums of the rewards of both, or the difference.
+
+        Parameters
+        ----------
+        other : Sums
+            The other sums.
+        sign : float, default 1.0
+            1 adds the other sums, -1 subtracts them.
+        """
         pairs = zip(self, other, strict=True)
         gram, moment, n, squares = (mine + sign * theirs for mine, theirs in pairs)
         # What rounding leaves of differences is no negative square, and nothing where n is 0.
@@ -241,7 +255,13 @@ def em_mean(
     sums: tuple[Floats, Floats, Floats, Floats],
     prior: Floats,
 ) -> Floats:
-    """Return the mean that EM converges to; parameters are those of `em_step`."""
+    """Return the mean that EM converges to.
+
+    Parameters
+    ----------
+    mean, reward_variance, unseen, sums, prior
+        As in `em_step`.
+    """
     for _ in range(EM_STEPS):
         before, mean = mean, em_step(mean, reward_variance, unseen, sums, prior)
         if np.abs(mean - before).max() <= EM_TOLERANCE * np.abs(mean).max():

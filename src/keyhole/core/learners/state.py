@@ -1,4 +1,4 @@
-"""`LearnerState`: what a learner knows of its arms, and the rewards that wait for units."""
+"""`LearnerState`: the posterior of a learner's arms, and the rewards that wait for units."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Waiting(NamedTuple):
     arm: Arm
     observation: Floats
     reward: float
-    key: str  # what tells it from all others
+    key: str  # unique
 
 
 class Provisional(NamedTuple):
@@ -69,20 +69,20 @@ Kept = TypeVar("Kept", Waiting, Provisional)
 
 
 class LearnerState:
-    """A posterior of arms by name, of what an observer makes of observations.
+    """A posterior of arms by name, of observations that are converted by an observer.
 
     `waiting` rewards came before the units were fixed, and are learned when those are.
-    `provisional` ones were learned by early predictions. Each time `LOOKS` says they are predicted
-    anew, and exchanged in the sums.
+    `provisional` ones were learned by early predictions. At the counts in `LOOKS` they are
+    predicted anew, and exchanged in the sums.
 
     Parameters
     ----------
     arms : Arms
         The names of the arms.
     observer : Observer
-        What is done to observations.
+        The conversion of observations.
     posterior : Posterior
-        What was learned of the arms' parameters.
+        The posterior of the arms' parameters.
     encoder : Encoder, optional
         How records become observations.
     """
@@ -117,19 +117,19 @@ class LearnerState:
 
     @property
     def counts(self) -> dict[Arm, int]:
-        """How many rewards the parameter of each arm has learned."""
+        """The number of rewards learned by the parameter of each arm."""
         return self._by_arm(self.posterior.count.tolist())
 
     @property
     def waiting_counts(self) -> dict[Arm, int]:
-        """How many rewards of the parameter of each arm wait."""
+        """The number of rewards that wait for units, for the parameter of each arm."""
         counts = [0] * self.posterior.n_parameters
         for reward in self.waiting:
             counts[self.arms.parameter(reward.arm)] += 1
         return self._by_arm(counts)
 
     def total(self) -> float:
-        """Return how many rewards came: learned, waiting, or left out."""
+        """Return the number of rewards so far: learned, waiting or left out."""
         return float(self.posterior.count.sum()) + len(self.waiting) + self.n_dropped
 
     def _by_arm(self, numbers: list[int]) -> dict[Arm, int]:
@@ -140,7 +140,7 @@ class LearnerState:
 
     @property
     def effects(self) -> dict[Arm, Effects]:
-        """What each arm's reward is made of, in the features' own units."""
+        """The effects of features on each arm's reward, in the features' own units."""
         steps, kept = self.observer.steps(), self.observer.effect_rows()
         steps = steps[kept]
         names = self.observer.layout.design_names(intercept=self.observer.intercept)
@@ -194,7 +194,7 @@ class LearnerState:
 
     @property
     def recipe(self) -> str | None:
-        """What tells the columns of these features from those of others; None without features."""
+        """A digest that identifies the columns of these features; None without features."""
         if self.encoder is not None and self._recipe is None:
             self._recipe = self.encoder.digest
         return self._recipe
@@ -255,8 +255,8 @@ class LearnerState:
     def prepared(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return rows, (..., dim), with predictions, and the same as the posterior sees them.
 
-        Missing entries are predicted by what was seen before. Before units are fixed the posterior
-        sees zeros.
+        Missing entries are predicted from earlier observations. Before units are fixed the
+        posterior sees zeros.
         """
         observer = self.observer
         flat = rows.reshape(math.prod(rows.shape[:-1]), observer.dim)
@@ -271,7 +271,7 @@ class LearnerState:
         Parameters
         ----------
         design : ndarray
-            What `prepared` gave.
+            The result of `prepared`.
         arms : Arms
             The arms that the rows are of.
         """
@@ -303,12 +303,12 @@ class LearnerState:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the posterior sees observations as they are."""
+        """True if the posterior sees observations as they are."""
         return self.observer.is_plain and not self.arms.is_hybrid
 
     @property
     def is_everyday(self) -> bool:
-        """Whether choosing and learning change nothing but the posterior and running sums."""
+        """True if choosing and learning change nothing but the posterior and running sums."""
         if self.arms.is_hybrid:
             return False
         if self.encoder is not None and self.encoder.takes_rows:
@@ -319,14 +319,14 @@ class LearnerState:
 
     @property
     def everyday(self) -> kernels.Everyday | None:
-        """What compiled code does to observations and rewards; None if that is nothing."""
+        """The compiled conversion of observations and rewards; None if none is needed."""
         return None if self.is_plain or not self.is_everyday else self.observer.everyday
 
     def n_rounds_ahead(self, rows: int) -> int:
-        """Return how many rounds, of so many rows each, change neither units nor predictions.
+        """Return how many rounds of `rows` rows each change neither units nor predictions.
 
-        Units and early predictions are looked at again when features were seen so many times
-        (`LOOKS`); before, what the posterior sees of later rounds does not depend on choices.
+        Units and early predictions are checked again at the counts in `LOOKS`; until then, the
+        posterior's view of later rounds does not depend on choices.
         """
         observer = self.observer
         if not observer.is_steady or self.waiting:
@@ -336,9 +336,9 @@ class LearnerState:
         return max(int((observer.next_look - 1 - observer.seen) // rows), 0)
 
     def see_rounds(self, rounds: Floats) -> Floats:
-        """See rounds one after another, (T, n, dim), and return what the posterior sees of them.
+        """Add rounds one after another, (T, n, dim); return them as the posterior sees them.
 
-        Not more than `n_rounds_ahead`. Each is filled in from the rounds before it.
+        There may be at most `n_rounds_ahead`. Each is filled in from the rounds before it.
         """
         return self.observer.see_rounds(rounds)
 
@@ -368,7 +368,7 @@ class LearnerState:
         key: str,
         weights: Floats | None = None,
     ) -> None:
-        """Learn many rewards, or have them wait.
+        """Learn many rewards, or keep them until units are fixed.
 
         Parameters
         ----------
@@ -381,7 +381,7 @@ class LearnerState:
         rewards : ndarray of shape (n,)
             The rewards.
         key : str
-            What tells these rewards from all others.
+            A unique key of these rewards.
         weights : ndarray of shape (n,), optional
             The weight of each reward, if observations are learned as they are.
         """
@@ -452,22 +452,22 @@ class LearnerState:
             )
 
     def see(self, rows: Floats, look: float | None = None) -> None:
-        """Add observations, and do what is due by then.
+        """Add observations, and update units and predictions that are due.
 
         Parameters
         ----------
         rows : ndarray of shape (n, dim)
             The observations, with NaN where an entry is missing.
         look : float, optional
-            How often a feature must have been seen for units and predictions to be looked at
-            again; by default what follows from all observations before these.
+            How often a feature must have been seen for units and predictions to be checked again;
+            by default the count after all observations before these.
         """
         due = self.observer.next_look if look is None else look
         self.observer.see(rows)
         self._do_what_is_due(due)
 
     def _do_what_is_due(self, look: float) -> None:
-        """Look again at units and predictions if features were seen `look` times; flush."""
+        """Check units and predictions again if features were seen `look` times; flush."""
         if self.observer.watches and self.observer.seen >= look:
             self._look_again()
         if self.waiting:
@@ -502,7 +502,7 @@ class LearnerState:
     def _teach(
         self, posterior: Posterior, observer: Observer, rewards: Sequence[Waiting]
     ) -> tuple[Floats, Floats]:
-        """Have a posterior learn rewards that waited; return their design, and what counted."""
+        """Learn rewards that waited into a posterior; return design and limited rewards."""
         if not rewards:
             return np.empty((0, observer.n_columns)), np.empty(0)
         names = [one.arm for one in rewards]
@@ -546,7 +546,7 @@ class LearnerState:
             self._fix(Term(one.arm, one.design, one.reward, one.key) for one in provisional)
 
     def _warn(self) -> None:
-        """Say why rewards wait for so long."""
+        """Warn that rewards wait for long, with the reason."""
         cause = f"the zero of rewards is fixed by the first {REWARDS}"
         if self.observer.standardize and self.observer.units is None:
             seen = self.observer.seen
@@ -564,7 +564,7 @@ class LearnerState:
         self.posterior, self.arms = self._aligned(wider), wider
 
     def remove_arms(self, names: Iterable[Arm]) -> None:
-        """Remove arms, and with them what was learned of them ("shared": only the names)."""
+        """Remove arms and what was learned about them ("shared": only the names)."""
         gone = self.arms.among(names)
         left = [arm for arm in self.arms.names if arm not in gone]
         fewer = self.arms.named(left)
@@ -581,9 +581,16 @@ class LearnerState:
     # -- merging ----------------------------------------------------------------------------------
 
     def merged(self, other: LearnerState, base: LearnerState | None) -> LearnerState:
-        """Return what both have learned; since `base`, from which both went on, if there is one.
+        """Return the merged state of both.
 
         An arm of the base that one of the two has removed since stays removed.
+
+        Parameters
+        ----------
+        other : LearnerState
+            The state to add.
+        base : LearnerState or None
+            The state that both started from, whose rewards count once.
         """
         if self.encoder is not None and other.encoder is not None:
             encoder = self.encoder.merged(other.encoder)

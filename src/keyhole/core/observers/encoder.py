@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 # Most levels of a category that has a column for each.
 MOST_LEVELS = 1_000
-# Most columns of a design, crossed ones too: a posterior of so many takes 210 megabytes per arm. A
-# category that is hashed into the most columns fits in, with another of the most levels.
+# Most columns of a design, crossed ones too: a posterior of this many takes 210 megabytes per arm.
+# A category that is hashed into the most columns fits in, with another of the most levels.
 MOST_COLUMNS = 5_120
 # Put before the fields of an arm's record.
 ARM = "arm."
-# From so many levels on, a growing category that needs a column gets spare ones as well, an eighth
-# of its levels: sums then move to larger arrays 50 times on the way to 1,000 levels, not 1,000.
+# From this many levels on, a growing category that needs a column gets spare ones as well, an
+# eighth of its levels: sums then move to larger arrays 50 times on the way to 1,000 levels, not
+# 1,000.
 FEW_LEVELS = 16
 SPARE = 8
 
@@ -70,7 +71,7 @@ _Levelled: TypeAlias = tuple[str, str, dict[str, int], list[int], bool]
 
 
 class _Plan(NamedTuple):
-    """How one kind of record, a context's or an arm's, is written into columns.
+    """A plan for writing one kind of record, a context's or an arm's, into columns.
 
     Entries begin with the field's name in the record and its name in messages.
     """
@@ -191,17 +192,17 @@ class Encoder:
 
     @property
     def digest(self) -> str:
-        """A short text that tells the columns of this recipe from those of others."""
+        """A digest that identifies the columns of this recipe."""
         return digest_of(self.features.to_dict())
 
     @property
     def takes_rows(self) -> bool:
-        """Whether arrays are encoded, too, and not taken for columns: never."""
+        """True if arrays are encoded too, and not read as columns: never here."""
         return False
 
     @property
     def can_grow(self) -> bool:
-        """Whether a category may get more levels."""
+        """True if a category may get more levels."""
         return bool(self.levels)
 
     def merged(self, other: Encoder) -> Encoder:
@@ -219,7 +220,7 @@ class Encoder:
         return self._with(tuple(new), layout)
 
     def has_columns_of(self, grown: tuple[tuple[str, str], ...], dim: int) -> bool:
-        """Return whether an encoder of these levels and so many columns has them as this one does.
+        """Return whether an encoder of these levels and `dim` columns has the columns of this one.
 
         Columns keep their places while levels are added: those of an earlier encoder are these,
         unless there are more by now.
@@ -550,12 +551,26 @@ class _Layout:
         return plan
 
     def name_of(self, i: int, j: int) -> str:
-        """Return the name of a crossed column; empty if one of its columns is spare."""
+        """Return the name of a crossed column; empty if one of its columns is spare.
+
+        Parameters
+        ----------
+        i, j : int
+            The two columns that are multiplied.
+        """
         one, other = self.names[i], self.names[j]
         return f"{one}:{other}" if one and other else ""
 
     def grow(self, field: str, level: str) -> None:
-        """Give a level a column, and the crossed columns that it is in: spare or new ones."""
+        """Add the column of a level and its crossed columns, in spare places if there are any.
+
+        Parameters
+        ----------
+        field : str
+            The growing category.
+        level : str
+            The new level.
+        """
         table = self.tables.get(field)
         if table is None:
             raise checks.unknown("a growing category", field, self.tables)

@@ -1,7 +1,7 @@
-"""A digest that tells one fit of a transformer from another, by settings and learned attributes.
+"""A digest that identifies the fit of a transformer, by settings and learned attributes.
 
-By scikit-learn's convention settings are what `get_params` gives, and what was learned are the
-attributes whose names end with an underscore. Of other objects all attributes count.
+By scikit-learn's convention `get_params` returns the settings, and names of learned attributes end
+with an underscore. Of other objects all attributes count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def fit_digest(transformer: object) -> str:
 
 
 def _parts(value: Any, within: tuple[int, ...]) -> Iterator[bytes]:
-    """Yield the bytes that tell a value from others.
+    """Yield bytes that identify a value.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ def _parts(value: Any, within: tuple[int, ...]) -> Iterator[bytes]:
         yield f"{value.__module__}.{value.__qualname__}".encode()
     elif hasattr(value, "__code__"):
         yield f"{value.__module__}.{value.__qualname__}".encode()
-        # Two lambdas have one name: what they do tells them apart.
+        # Two lambdas have one name: their code distinguishes them.
         yield from _parts(_code(value.__code__), inside)
     else:
         yield from _parts(_attributes(value), inside)
 
 
 def _code(code: CodeType) -> list[Any]:
-    """Return what a function does: its instructions, names and constants, functions within too."""
+    """Return the code of a function: instructions, names and constants, inner functions too."""
     constants = [_code(one) if isinstance(one, CodeType) else one for one in code.co_consts]
     return [code.co_code.hex(), list(code.co_names), constants]
 

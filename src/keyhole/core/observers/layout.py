@@ -16,7 +16,7 @@ CONSTANT = "constant"
 
 
 class Layout(NamedTuple):
-    """What the columns of an observation are.
+    """The columns of an observation.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Layout(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether a design has no columns but those of the observation."""
+        """True if a design has only the columns of the observation."""
         return len(self.crosses) == 0
 
     def design_names(self, *, intercept: bool) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class Layout(NamedTuple):
         return same and np.array_equal(self.crosses, other.crosses)
 
     def places_in(self, other: Layout) -> Ints:
-        """Return where each column of an observation is in a wider layout.
+        """Return the index of each column of an observation in a wider layout.
 
         A spare column was 0 wherever its category was seen, and so was every level that was not
         known: it becomes the next column of its category that has no other place here.
@@ -113,7 +113,7 @@ class Layout(NamedTuple):
         return np.array(places, dtype=np.int64)
 
     def design_places_in(self, other: Layout, *, intercept: bool) -> Ints:
-        """Return where each column of a design is in a wider layout.
+        """Return the index of each column of a design in a wider layout.
 
         Parameters
         ----------

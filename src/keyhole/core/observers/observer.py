@@ -83,7 +83,7 @@ class Observer:
         With `standardize`, move features, and the first 32 rewards, that are more than this many
         units from their middle to that limit.
     layout : Layout, optional
-        What the columns are; by default numbers without names.
+        The columns; by default numbers without names.
     """
 
     def __init__(
@@ -287,7 +287,7 @@ class Observer:
 
     @property
     def everyday(self) -> kernels.Everyday:
-        """What compiled code does to single observations and rewards once units are fixed."""
+        """The compiled conversion of single observations and rewards, once units are fixed."""
         made_of = (self.rows, self.next_look, self.offset, self.reward_sample)
         same = self._everyday_of and all(map(_same, made_of, self._everyday_of))
         if self._everyday is None or not same:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_LISTED = 20
 # Most columns that a category is hashed into.
 MOST_BUCKETS = 256
-# Levels that a table names; of others it tells the number.
+# Levels that a table names; others are counted.
 _SHOWN = 5
 
 
@@ -33,7 +33,7 @@ class Proposed(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What is proposed for each field of a frame."""
+    """A proposal for each field of a frame."""
 
     fields: dict[str, Proposed]
 
@@ -119,7 +119,8 @@ def table(features: Features, proposal: Proposal | None) -> str:
     features : Features
         The recipe.
     proposal : Proposal or None
-        What it was made from: shares of missing values, and the fields that were left out.
+        The proposal that it was made from: shares of missing values, and the fields that were left
+        out.
     """
     columns = features.start().columns
     rows = [["field", "kind", "columns", "missing", "levels"]]

@@ -1,4 +1,4 @@
-"""`Range`: where the entries of a vector usually are, and how a glitch is clipped to it."""
+"""`Range`: the usual range of the entries of a vector, to which glitches are clipped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Range(NamedTuple):
         """Return a vector whose entries are at most `limit` standard deviations from their mean.
 
         Entries that do not fit each other are far, too: the Mahalanobis distance from the mean is
-        at most that of independent entries at the limit. The vector itself if nothing is far.
+        at most that of independent entries at the limit. If nothing is far, the vector itself is
+        returned.
 
         Parameters
         ----------

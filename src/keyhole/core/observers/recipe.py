@@ -1,4 +1,4 @@
-"""`Recipe`: what a learner needs of features."""
+"""`Recipe`: the interface of features to a learner."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Recipe(Protocol):
 
     @property
     def intercept(self) -> Any:
-        """Whether each arm has a constant."""
+        """True if each arm has a constant."""
 
     @property
     def standardize(self) -> Any:
-        """Whether features are converted to units of their own spread."""
+        """True if features are converted to units of their own spread."""
 
     @property
     def missing(self) -> Any:

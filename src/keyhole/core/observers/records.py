@@ -1,9 +1,9 @@
-"""Records and frames: what they are, and what their values may be.
+"""Records and frames: their types, and checks of their values.
 
 A record is a mapping from names of fields to values: a dict or another Mapping, a pandas Series, a
 named tuple, or a scalar of a NumPy structured array. A frame is many records as named columns: a
 pandas or polars DataFrame, a pyarrow Table or RecordBatch, a NumPy structured array, or a list of
-records. A dict of columns is not a frame: it could not be told from a record.
+records. A dict of columns is not a frame: it could not be distinguished from a record.
 
 None of pandas, polars and pyarrow is imported: their objects are recognized by their methods.
 """

@@ -1,4 +1,4 @@
-"""`Sensor`: what a measurement y = A x + noise tells of the context x behind it.
+"""`Sensor`: beliefs about a context x from a measurement y = A x + noise.
 
 x ~ N(mean, Sx) and y = offset + A x + xi, xi ~ N(0, Sxi). Given y, x is normal with mean
 x_hat = mean + D (y - offset - A mean), D = Sx A' Sy^-1, Sy = A Sx A' + Sxi, and covariance
@@ -48,7 +48,7 @@ class View(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """How far the coefficients D'mu may be off: delta ~ N(0, (mu'spread mu) gram^-1).
+    """Error of the estimated coefficients D'mu: delta ~ N(0, (mu'spread mu) gram^-1).
 
     The constant of the prediction may be off too, by N(0, mu'spread mu / n); n is infinite if there
     is none.
@@ -158,8 +158,8 @@ class Sensor:
     def calibrated(cls, x: ArrayLike, y: ArrayLike, *, centred: bool = False) -> Sensor:
         """Estimate a sensor from pairs of a context and its measurement.
 
-        The estimate begins as one pair would leave it whose entries have nothing to do with each
-        other, so that few pairs do: they are a prior, which rewards correct.
+        The estimate starts from one pair with independent entries, so that few pairs are enough:
+        they are a prior, which rewards correct.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class Sensor:
             )
         if not (np.diag(context) > 0.0).all() or _smallest(context) < SINGULAR:
             raise InvalidValue(
-                "y1 and y2 must vary together in every direction, since what they share is x, but "
+                "y1 and y2 must vary together in every direction, since x is common to both, but "
                 f"{_unshared(cross, context)}: the rows of y1 and y2 must belong to the same "
                 "contexts, in the same order; entries that are noise alone have to be left out"
             )
@@ -320,7 +320,7 @@ class Sensor:
 
     @property
     def is_centred(self) -> bool:
-        """Whether the constant of a prediction is beyond doubt."""
+        """True if the constant of a prediction is known exactly."""
         return self.doubt is None or not np.isfinite(self.doubt.n)
 
     @property
@@ -341,12 +341,12 @@ class Sensor:
 
     @cached_property
     def observation_range(self) -> Range:
-        """Where a measurement usually is."""
+        """The usual range of a measurement."""
         return Range.of(self.observation_mean, self.observation_covariance)
 
     @cached_property
     def context_range(self) -> Range:
-        """Where a context usually is."""
+        """The usual range of a context."""
         return Range.of(self.mean, self.context_covariance)
 
     @property
@@ -422,7 +422,7 @@ class Sensor:
 
     @cached_property
     def digest(self) -> str:
-        """A SHA-256 of all that the sensor is made of."""
+        """A SHA-256 of the arrays that define the sensor."""
         return hashlib.sha256(b"/".join(self._key)).hexdigest()
 
     @cached_property

@@ -134,17 +134,17 @@ class TransformedEncoder:
 
     @property
     def digest(self) -> str:
-        """A short text that tells these columns from those of other names, or of another fit."""
+        """A digest that identifies these columns, by their names and the fit."""
         return digest_of([list(self.names), fit_digest(self.features.transformer)])
 
     @property
     def can_grow(self) -> bool:
-        """Whether there may be more columns: never."""
+        """True if columns may be added: never here."""
         return False
 
     @property
     def takes_rows(self) -> bool:
-        """Whether arrays are what the transformer takes, and not its columns: always."""
+        """True if arrays are input of the transformer, and not its columns: always here."""
         return True
 
     def merged(self, _: TransformedEncoder) -> TransformedEncoder:

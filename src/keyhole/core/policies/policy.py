@@ -27,7 +27,7 @@ class Policy(ABC):
     sharing : {"per-arm", "shared", "hybrid"}, default "per-arm"
         "per-arm" learns a parameter for each arm (Algorithm 1), "shared" one for all (Algorithm 2;
         every arm still draws its own sample), "hybrid" the sum of a shared part and one of the
-        arm's own, so that an arm begins with what is known of the others.
+        arm's own, so that a new arm starts from the shared part.
     prior_precision : float, default 1.0
         Precision of each parameter's coordinates before any data; the paper's is 1.
     """

@@ -26,9 +26,9 @@ class WeightedThompsonSampling(Policy):
     B = prior + sum w y y', the covariance of the estimate is the noise variance times
     B^-1 (sum w^2 y y') B^-1, and w^2 <= w bounds it by B^-1.
 
-    The price is exploration. A uniform choice costs the same in every round, and only about
-    epsilon / n_arms of the rounds tell of an arm where it is not chosen. With `decay` = 1/2 both
-    costs grow like the root of the horizon.
+    The price is exploration. A uniform choice costs the same in every round, and only about epsilon
+    / n_arms of the rounds inform about an arm where it is not chosen. With `decay` = 1/2 both costs
+    grow like the root of the horizon.
 
     Parameters
     ----------

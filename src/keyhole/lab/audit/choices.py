@@ -1,4 +1,4 @@
-"""The choices of Thompson sampling where one arm is clearly best: what appendix E counts.
+"""The choices of Thompson sampling where one arm is clearly best, as appendix E counts them.
 
 An arm i is clearly best (A_i^kappa, eq:kappa) where it leads every other by more than kappa |y|.
 Given the past, scores are independent normals, so that probabilities of choices are integrals of

@@ -23,7 +23,7 @@ class Control:
     Parameters
     ----------
     name : str
-        What is broken.
+        The property that is broken.
     broken : callable
         Returns the broken scope of a scope.
     """

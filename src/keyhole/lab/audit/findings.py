@@ -18,7 +18,7 @@ class Power:
     Parameters
     ----------
     name : str
-        What is broken.
+        The property that is broken.
     p : float
         The p-value against the claim.
     level : float
@@ -37,7 +37,7 @@ class Power:
 
     @property
     def contradicted(self) -> bool:
-        """Whether the test contradicts the broken claim, as it must to have power."""
+        """True if the test contradicts the broken claim, as it must to have power."""
         return self.p <= self.level
 
 
@@ -52,12 +52,12 @@ class Finding:
     label : str
         The label of the claim in the paper.
     claim : str
-        What is tested.
+        The tested statement.
     kind : {"claim", "within the run", "rate"}
         Whether the paper's own statement is tested, the same statement before its time, or the
         rate. The last two are tests in place of a statement that begins beyond the run.
     p : float
-        The p-value against what is tested. 1 if nothing was tested.
+        The p-value against the tested statement. 1 if nothing was tested.
     level : float
         The level below which a p-value contradicts: the family's error over the number of tests.
     supported : bool
@@ -84,7 +84,7 @@ class Finding:
         The reason why the paper's statement is false in this world, where a test contradicts it and
         the reason is known.
     gaps : tuple of str, default ()
-        What is open in its proof, as keys of `keyhole.theory.GAPS`.
+        The gaps of its proof, as keys of `keyhole.theory.GAPS`.
     """
 
     name: str

@@ -14,7 +14,7 @@ class Lemma:
     label : str
         Its label in the paper; that of its formula if it has none.
     says : str
-        What it says.
+        Its statement.
     claims : tuple of str, default ()
         The claims of an audit that test it, by name.
     reason : str, default ""

@@ -33,12 +33,12 @@ class Measured(NamedTuple):
 
 
 def early(reason: str, slack: float = np.nan) -> Measured:
-    """Return what is said where there is too little to test.
+    """Return the result where there is too little to test.
 
     Parameters
     ----------
     reason : str
-        What there is too little of.
+        The reason.
     slack : float, default NaN
         limit / seen, if it is known all the same.
     """
@@ -48,8 +48,8 @@ def early(reason: str, slack: float = np.nan) -> Measured:
 def slack_of(ratios: Floats, delta: float) -> float:
     """Return limit / seen, from seen / limit in every replication.
 
-    It is taken at the quantile 1 - delta: so much lower could the limit be, and still be exceeded
-    in a share of at most delta.
+    It is taken at the quantile 1 - delta: a limit that is lower by this factor would still be
+    exceeded in a share of at most delta.
 
     Parameters
     ----------

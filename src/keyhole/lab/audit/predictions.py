@@ -1,4 +1,4 @@
-"""Whether some function of y predicts the error of y'eta, which ass:subg excludes."""
+"""Predictions of the error of y'eta by functions of y, which ass:subg excludes."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class Scope:
 
     @property
     def is_inside(self) -> bool:
-        """Whether claims are about the world that is simulated."""
+        """True if claims are about the world that is simulated."""
         return not self.outside and self.assumed is None
 
     @cached_property
@@ -179,7 +179,7 @@ class Scope:
 
     @cached_property
     def predictability(self) -> Floats:
-        """How well some function of y predicts the error of y'eta, in every replication."""
+        """Sum of errors times a function of y over its limit (ass:subg), per replication."""
         return predictability(self)
 
     @property
@@ -200,7 +200,7 @@ class Scope:
 
     @property
     def is_noiseless(self) -> bool:
-        """Whether R is 0 up to rounding: limits that are multiples of R say nothing then."""
+        """True if R is 0 up to rounding: limits that are multiples of R then say nothing."""
         return self.constants.r <= self.rounding
 
     @property

@@ -21,11 +21,11 @@ class Assumption:
     label : str
         Its label in the paper.
     says : str
-        What is assumed.
+        The assumption in words.
     met : bool
         Whether the world meets it.
     without : str
-        What is lost without it.
+        The consequence if it is not met.
     """
 
     label: str

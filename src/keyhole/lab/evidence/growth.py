@@ -1,4 +1,4 @@
-"""How curves grow: powers of t and of log t, with their intervals over replications."""
+"""Growth of curves: powers of t and of log t, with their intervals over replications."""
 
 from __future__ import annotations
 

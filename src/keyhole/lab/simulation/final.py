@@ -19,7 +19,7 @@ from keyhole.lab.worlds import World
 
 
 class Endings(NamedTuple):
-    """How runs end.
+    """Regret and precision at the end of runs.
 
     Parameters
     ----------

@@ -44,7 +44,8 @@ class Run:
 
     def __init__(self, learner: AnyLearner, world: World, checkpoints: Ints) -> None:
         self.learner, self.n_arms, self.dim = learner, int(world.n_arms), int(world.dim)
-        # The sensor of each round of a block, if there are several; names go to learners that ask.
+        # The sensor of each round of a block, if there are several; names go to learners that take
+        # them.
         self.sensors: Ints | None = None
         self._names = tuple(world.sensors) if _asks_for_sensors(learner) else ()
         results = np.empty((checkpoints.size, len(SUMS) + 2 * self.n_arms))
@@ -130,7 +131,7 @@ class Run:
             self.learner.learn(self.state, arm, row, float(block.rewards[t, arm]), **which)
 
     def _which(self, t: int) -> dict[str, Any]:
-        """Return the sensor of a round of this block, for a learner that asks for it."""
+        """Return the sensor of a round of this block, for a learner that takes it."""
         if self.sensors is None or not self._names:
             return {}
         return {"sensor": self._names[self.sensors[t]]}

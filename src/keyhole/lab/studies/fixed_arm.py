@@ -20,12 +20,30 @@ class FixedArm:
     arm: int
 
     def start(self, n_arms: int, dim: int) -> None:
-        """Return no state; see `AnyLearner.start`."""
+        """Return no state.
+
+        Parameters
+        ----------
+        n_arms, dim
+            As in `AnyLearner.start`.
+        """
 
     def choose(self, state: None, observation: Floats, draws: Draws) -> Chosen:
-        """Choose the arm; see `AnyLearner.choose`."""
+        """Choose the arm.
+
+        Parameters
+        ----------
+        state, observation, draws
+            As in `AnyLearner.choose`.
+        """
         del state, observation, draws
         return Chosen(self.arm, 1.0)
 
     def learn(self, state: None, arm: int, observation: Floats, reward: float) -> None:
-        """Learn nothing; see `AnyLearner.learn`."""
+        """Learn nothing.
+
+        Parameters
+        ----------
+        state, arm, observation, reward
+            As in `AnyLearner.learn`.
+        """

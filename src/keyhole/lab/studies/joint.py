@@ -53,11 +53,23 @@ class JointThompson:
     v: float = 1.0
 
     def start(self, n_arms: int, dim: int) -> JointState:
-        """Return the prior N(0, v^2 I); see `AnyLearner.start`."""
+        """Return the prior N(0, v^2 I).
+
+        Parameters
+        ----------
+        n_arms, dim
+            As in `AnyLearner.start`.
+        """
         return JointState(n_arms, np.eye(dim, order="F"), np.zeros(dim))
 
     def choose(self, state: JointState, observation: Floats, draws: Draws) -> int:
-        """Choose the arm with the largest score under one draw; see `AnyLearner.choose`."""
+        """Choose the arm with the largest score under one draw.
+
+        Parameters
+        ----------
+        state, observation, draws
+            As in `AnyLearner.choose`.
+        """
         dim = len(state.total)
         # With fewer arms than dimensions there are too few normals.
         enough = len(draws.normals) >= dim
@@ -69,7 +81,13 @@ class JointThompson:
         return int(np.argmax(observation @ drawn))
 
     def learn(self, state: JointState, arm: int, observation: Floats, reward: float) -> None:
-        """Add one reward to the sums; see `AnyLearner.learn`."""
+        """Add one reward to the sums.
+
+        Parameters
+        ----------
+        state, arm, observation, reward
+            As in `AnyLearner.learn`.
+        """
         del arm  # all arms share the parameter
         state.precision += np.multiply.outer(observation, observation)
         state.total += reward * observation

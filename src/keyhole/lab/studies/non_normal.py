@@ -1,4 +1,4 @@
-"""`non-normal`: what selection costs where contexts are not normal, and what its cure costs."""
+"""`non-normal`: the cost of selection where contexts are not normal, and the cost of its cure."""
 
 from __future__ import annotations
 
@@ -99,20 +99,46 @@ def floor(distribution: str) -> Quantity:
 
 @cache
 def cost_at(distribution: str, policy: str, time: int) -> WeightedCost:
-    """Return the predicted cost of the cure at a round."""
+    """Return the predicted cost of the cure at a round.
+
+    Parameters
+    ----------
+    distribution : str
+        The distribution of contexts and sensing noise.
+    policy : str
+        The name of the policy.
+    time : int
+        The number of rounds before this one.
+    """
     epsilon, decay = RATES[policy]
     world = world_of(distribution)
     return weighted_cost(world, time=max(time, 1), epsilon=epsilon, decay=decay, trials=4_000)
 
 
 def cost(distribution: str, policy: str, horizon: int) -> float:
-    """Return the predicted regret per round of the cure over the second half of the rounds."""
+    """Return the predicted regret per round of the cure over the second half of the rounds.
+
+    Parameters
+    ----------
+    distribution : str
+        The distribution of contexts and sensing noise.
+    policy : str
+        The name of the policy.
+    horizon : int
+        The number of rounds.
+    """
     times = [int(share * horizon) for share in TIMES]
     return float(np.mean([cost_at(distribution, policy, time).total for time in times]))
 
 
 def predicted(distribution: str, policy: str, horizon: int) -> float:
-    """Return the predicted regret per round of a policy over the second half of the rounds."""
+    """Return the predicted regret per round of a policy over the second half of the rounds.
+
+    Parameters
+    ----------
+    distribution, policy, horizon
+        As in `cost`.
+    """
     if policy == THOMPSON:
         return floor(distribution).value
     return cost(distribution, policy, horizon)
@@ -130,20 +156,48 @@ class Halves(NamedTuple):
     table: xr.Dataset
 
     def slopes(self, distribution: str, policy: str) -> xr.DataArray:
-        """Return the regret per round of each replication over the second half of the rounds."""
+        """Return the regret per round of each replication over the second half of the rounds.
+
+        Parameters
+        ----------
+        distribution, policy
+            As in `curves`.
+        """
         return _rate(self.curves("regret", distribution, policy))
 
     def latent_slopes(self, distribution: str, policy: str) -> xr.DataArray:
-        """Return the same of latent regret, whose differences are those of expected rewards."""
+        """Return the same for latent regret, whose differences are those of expected rewards.
+
+        Parameters
+        ----------
+        distribution, policy
+            As in `curves`.
+        """
         return _rate(self.curves("latent_regret", distribution, policy))
 
     def curves(self, name: str, distribution: str, policy: str) -> xr.DataArray:
-        """Return the curves of one cell and policy."""
+        """Return the curves of one cell and policy.
+
+        Parameters
+        ----------
+        name : str
+            The variable.
+        distribution : str
+            The distribution of contexts and sensing noise.
+        policy : str
+            The name of the policy.
+        """
         cell = self.table["distribution"].values.tolist().index(distribution)
         return self.table[name].isel(cell=cell, drop=True).sel(policy=policy, drop=True)
 
     def final_errors(self, distribution: str, policy: str) -> Floats:
-        """Return the root mean square error of the estimates over arms, for each replication."""
+        """Return the root mean square error of the estimates over arms, for each replication.
+
+        Parameters
+        ----------
+        distribution, policy
+            As in `curves`.
+        """
         errors = self.curves("error", distribution, policy).isel(time=-1)
         found: Floats = np.sqrt((errors.transpose("replication", "arm").values ** 2).mean(axis=1))
         return found

@@ -41,7 +41,7 @@ class Log:
     name : str
         The name of the table.
     features : ndarray of shape (patients, dim)
-        What was known of each patient before.
+        The features of each patient before treatment.
     arms : ndarray of int of shape (patients,)
         The arm that each patient was given.
     rewards : ndarray of shape (patients,)

@@ -78,8 +78,8 @@ def run(
     """Run a study, unless it is finished in its folder below `out`, and return its manifest.
 
     A study that is there with the same settings is not run again. Neither is a replication of a
-    cell, for whichever study it was run: all of them stay in the folder `cells`. What other sources
-    of Keyhole have made is not used; `outdated` tells of it.
+    cell, for whichever study it was run: all of them stay in the folder `cells`. Results of other
+    sources of Keyhole are not used; `outdated` reports them.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def outdated(job: Job, out: Path) -> str | None:
-    """Return why a study is simulated again whose cells were simulated before, if that is so.
+    """Return the reason that a study is simulated again though its cells were simulated before.
 
     Parameters
     ----------
@@ -264,7 +264,15 @@ def cell_key(cell: Cell) -> str:
 
 
 def cell_folder(cell: Cell, out: Path) -> Path:
-    """Return the folder of a cell's replications, which these sources have made."""
+    """Return the folder of a cell's replications by the present sources.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    out : Path
+        The folder of all studies.
+    """
     return out / "cells" / f"{cell_key(cell)}-{SOURCES}"
 
 

@@ -1,4 +1,4 @@
-"""`sensors`: what it is worth to know the sensors, and to learn mu through all of them."""
+"""`sensors`: the worth of knowing the sensors, and of learning mu through all of them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,13 @@ class PerSensor:
     learner: Learner
 
     def start(self, n_arms: int, dim: int) -> tuple[dict[SensorName, LearnerState], int, int]:
-        """Return the states of the learners, none as yet, and the sizes."""
+        """Return the states of the learners, initially none, and the sizes.
+
+        Parameters
+        ----------
+        n_arms, dim
+            As in `AnyLearner.start`.
+        """
         return {}, n_arms, dim
 
     def choose(
@@ -181,7 +187,7 @@ def figure(table: xr.Dataset) -> Figure:
 
 
 def verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Decide what knowing one sensor is worth, and what pooling several saves."""
+    """Decide the worth of knowing one sensor, and the regret that pooling several saves."""
     alone = _saved(table, 1, 5)
     saved = {_title(*case): _saved(table, *case) for case in CASES[1:]}
     many, few = (_of(table, m, 5).isel(time=-1).sel(policy=POOLED) for m in (50, 10))

@@ -204,7 +204,7 @@ def figure(table: xr.Dataset) -> Figure:
 
 
 def verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Decide which arms differ, and what learners would have earned."""
+    """Decide which arms differ, and the value of learners."""
     found = values(table)
     data = str(table.data.values[0])
     where = "" if data == ACTG175.name else "Simulated trial (stand-in): "

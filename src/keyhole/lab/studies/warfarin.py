@@ -82,17 +82,35 @@ class CompleteElse:
     arm: int
 
     def start(self, n_arms: int, dim: int) -> LearnerState:
-        """Return the learner's state; see `AnyLearner.start`."""
+        """Return the learner's state.
+
+        Parameters
+        ----------
+        n_arms, dim
+            As in `AnyLearner.start`.
+        """
         return self.learner.start(n_arms, dim)
 
     def choose(self, state: LearnerState, observation: Floats, draws: Draws) -> Chosen:
-        """Choose by the learner if nothing is missing; see `AnyLearner.choose`."""
+        """Choose by the learner if nothing is missing.
+
+        Parameters
+        ----------
+        state, observation, draws
+            As in `AnyLearner.choose`.
+        """
         if np.isnan(observation).any():
             return Chosen(self.arm, 1.0)
         return self.learner.choose(state, observation, draws)
 
     def learn(self, state: LearnerState, arm: int, observation: Floats, reward: float) -> None:
-        """Learn from complete observations; see `AnyLearner.learn`."""
+        """Learn from complete observations.
+
+        Parameters
+        ----------
+        state, arm, observation, reward
+            As in `AnyLearner.learn`.
+        """
         if not np.isnan(observation).any():
             self.learner.learn(state, arm, observation, reward)
 
@@ -212,7 +230,7 @@ def figure(table: xr.Dataset) -> Figure:
 
 
 def verdicts(table: xr.Dataset) -> list[Verdict]:
-    """Decide whether prediction and pooled sensors beat other policies, and come to the oracle."""
+    """Decide whether prediction and pooled sensors beat other policies, and equal the oracle."""
     late, early = late_rates(table), early_rates(table)
     levels = "; ".join(f"{name}: {float(rate.mean()):.1%}" for name, rate in late.items())
     found = [_more(late, PREDICTED, ALWAYS)]

@@ -160,7 +160,7 @@ class CohortWorld(World):
         return float(np.sqrt(((self.rewards - self.values) ** 2).mean(axis=0).max()))
 
     def start(self, source: Streams) -> Arrivals:
-        """Return the state of a run in which nobody has arrived."""
+        """Return the initial state of a run."""
         return Arrivals(source, np.empty(0, np.int64))
 
     def rounds(self, state: Arrivals, n: int) -> Rounds:

@@ -346,7 +346,7 @@ class LinearWorld(World):
             yield self.rounds(state, 1000).values
 
     def expected_values(self, y: Floats) -> Floats | None:
-        """Return E[x_i | y_i]'mu_i, what the best observer expects of each arm, (n, n_arms).
+        """Return E[x_i | y_i]'mu_i, the best observer's expectation of each arm, (n, n_arms).
 
         In a normal world it is y'eta. It has a formula if contexts and sensing noise are normal,
         rademacher or mixture, and is None otherwise.

@@ -22,7 +22,7 @@ from keyhole.lab.worlds.rounds import Rounds, World
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class SensorWorld(World):
-    """A linear world in which every round has one of several sensors, each as likely.
+    """A linear world in which every round has one of several sensors, all equally likely.
 
     `LinearWorld(sensors=[...])` makes one. Contexts and noises are normal, with the covariances
     and means of the sensors. The best observer knows the sensor: values are x_hat'mu, with the
@@ -100,9 +100,9 @@ class SensorWorld(World):
 
     @cached_property
     def eta(self) -> Floats:
-        """The best linear prediction of each arm's reward from y by one who ignores the sensor.
+        """The best linear prediction of each arm's reward from y if the sensor is ignored.
 
-        A missing entry counts as 0. Regret is not about it: it is about the best observer, who
+        A missing entry counts as 0. Regret does not use it: it is against the best observer, who
         knows the sensor.
         """
         second, cross = np.zeros((self.dim, self.dim)), np.zeros((self.dim, self.context_dim))

@@ -150,7 +150,7 @@ class Log(Shared):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many events are decided and wait for a reward, learned, and forgotten."""
+        """The numbers of events that are decided (without a reward yet), learned and forgotten."""
         self.refresh()
         with self._lock:
             return self._events.counts()
@@ -253,14 +253,14 @@ class Log(Shared):
         self._lock = lock
 
     def check_ready(self) -> None:
-        """Raise unless rows can be written: a bandit asks before it changes anything."""
+        """Raise unless rows can be written; called before a bandit changes anything."""
         if self._appender is None:
             raise InvalidValue(f"{self.path} was closed: give a new bandit Log({str(self.path)!r})")
         self._appender.check()
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the file is one of `to_parquet`, which can be read and not written to."""
+        """True if the file was written by `to_parquet`: it can be read and not appended to."""
         if not self.exists:
             return False
         with naming("read", self.path), open(self.path, "rb") as file:
@@ -268,7 +268,7 @@ class Log(Shared):
 
     @property
     def exists(self) -> bool:
-        """Whether the file is there."""
+        """True if the file exists."""
         return os.path.exists(self.path)
 
     @property

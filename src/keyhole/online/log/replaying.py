@@ -1,6 +1,6 @@
 """The fold: the bandit that follows from the rows of a log, to the bit, whatever keeps them.
 
-Every call that a row tells of is made again, with the same random numbers. A choice must come out
+Every call that a row records is made again, with the same random numbers. A choice must come out
 as it is in the log: arm, probability and score.
 """
 
@@ -105,7 +105,7 @@ class Replay:
         self.first = 0  # the first row of that batch
 
     def take(self, row: rows.AnyRow) -> None:
-        """Do again what a row tells of, or raise `FileError`."""
+        """Repeat the call that a row records, or raise `FileError`."""
         try:
             if self.bandit is None and not isinstance(row, rows.Start):
                 raise FileError("a log begins with a row of kind 'start'")

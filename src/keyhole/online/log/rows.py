@@ -3,7 +3,7 @@
 A row is a JSON object with the field `kind`, on a line of its own in a file:
 
     start       a bandit begins to write: all of it, as a file would hold it
-    decision    an arm was chosen, with what its probability follows from
+    decision    an arm was chosen, with the inputs of its probability
     given       a decision that was made elsewhere, and whose reward comes next
     reward      the reward of a decision was learned
     counted     a reward that waited, or whose missing entries were predicted early, has its term
@@ -24,7 +24,7 @@ This module knows neither files nor bandits: `appending` and `log` keep rows in 
 `replaying` folds them into a bandit. A row that changes sums says by how much (`Term`), so that a
 fold needs no other row to apply it. Rows that are about one event have the field `event`.
 
-Rows are numbered from 1 without gaps (`seq`). What a bandit has learned is a function of the rows
+Rows are numbered from 1 without gaps (`seq`). The state of a bandit is a function of the rows
 up to a number: that number is the version of its state. NaN is null: a missing entry.
 
 score_i = mean_i + width_i (optimism_i + dispersion_i z_i), with probability 1 - epsilon; otherwise
@@ -90,7 +90,7 @@ class Row(
     tag_field="kind",
     tag=str.lower,
 ):
-    """What every row has.
+    """Base of all rows.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class Arms(Row, frozen=True, kw_only=True):
 
 
 class Merge(Row, frozen=True, kw_only=True):
-    """What another bandit had learned was added; both as files, compressed, in base 64."""
+    """The state of another bandit was added; both as files, compressed, in base 64."""
 
     other: str
     base: str | None = None

@@ -1,4 +1,4 @@
-"""`Asymptote`: the regret that a policy comes to in a world, derived and not proved."""
+"""`Asymptote`: the asymptotic regret of a policy in a world, derived and not proved."""
 
 from __future__ import annotations
 

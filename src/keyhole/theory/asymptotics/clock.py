@@ -30,6 +30,13 @@ def summed(times: Floats, rates: Floats) -> Floats:
     Between two times, t times the rate is taken to be linear in log t, and the integral becomes a
     sum by the first term of Euler and Maclaurin.
 
+    Parameters
+    ----------
+    times : ndarray
+        Increasing rounds, the first of them 1.
+    rates : ndarray
+        The rate in each of these rounds.
+
     Examples
     --------
     >>> times = rounds_until(1000)

@@ -1,4 +1,4 @@
-"""How much to explore: the regret that v costs, and the v that costs little."""
+"""Choice of v: the regret that exploration costs, and a v that costs little."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PRECISION = 2e-4
 
 @dataclass(frozen=True)
 class Exploration:
-    """What exploring costs a Thompson sampler in a world.
+    """The cost of exploration of a Thompson sampler in a world.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ class Exploration:
     r : float
         R, the noise scale of the world.
     price : float
-        c(R) over c(0): what v = R pays for every unit of regret that Greedy pays, in the end. It is
-        2 where all arms are equally noisy, and larger where they are not.
+        c(R) / c(0), the regret of v = R over that of Greedy in the limit. It is 2 where all arms
+        are equally noisy, and larger where they are not.
     least : float
         The predicted regret of v = 0, Greedy, at the horizon. The derivation leaves out that
         Greedy may starve an arm by chance.

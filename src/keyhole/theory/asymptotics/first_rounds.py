@@ -1,6 +1,6 @@
-"""Whether the first rounds are described well enough for a finite-time curve.
+"""Conditions under which the first rounds allow a finite-time curve.
 
-The curve replaces what each arm has seen by its mean. That leaves out arms that are starved by
+The curve replaces the information of each arm by its mean. That leaves out arms that are starved by
 chance: rewards that are nearly exact beside the prior, or an estimate that is held close to 0 by a
 large prior, decide the choices of many rounds at once. The constant does not depend on them.
 """

@@ -25,7 +25,7 @@ NEEDED = ("eta", "observation_covariance", "unseen_covariance", "reward_scale", 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What the regret of a policy in a normal world depends on.
+    """The quantities that determine the regret of a policy in a normal world.
 
     Parameters
     ----------

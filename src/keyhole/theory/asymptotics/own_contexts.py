@@ -52,16 +52,16 @@ def rates(model: Model, times: Floats) -> Floats:
 
 
 def spread_after(model: Model, across: Floats, along: Floats) -> Spread:
-    """Return how scores spread about values, after given pulls.
+    """Return the spread of scores about values, after given pulls.
 
     Parameters
     ----------
     model : Model
         The model.
     across : ndarray of shape (n_arms,)
-        The sum of P(k chosen), which is what arm k saw in every direction but that of its gain.
+        The sum of P(k chosen): the information of arm k in every direction but that of its gain.
     along : ndarray of shape (n_arms,)
-        The sum of E[Z_k^2 1(k chosen)], which is what it saw in that direction.
+        The sum of E[Z_k^2 1(k chosen)]: its information in that direction.
     """
     if model.shared_parameter:  # every pull tells of the one parameter
         across, along = (np.full(model.n_arms, total.sum()) for total in (across, along))

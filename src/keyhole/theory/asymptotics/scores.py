@@ -1,4 +1,4 @@
-"""What is chosen by independent scores that follow the values of arms with an error.
+"""Choices by independent scores that equal the values of arms up to an error.
 
 Given its value s z (z standard normal), arm k's score is normal about slope z with the variance
 flat + bent z^2. All scores are centred at 0, so that one grid over scores serves every arm.

@@ -1,4 +1,4 @@
-"""Which rows of the sensing matrix matter: what a designer of sensors gains or loses by each."""
+"""The worth of each row of the sensing matrix, for the design of sensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keyhole.theory.asymptotics.asymptotes import asymptote
 
 @dataclass(frozen=True)
 class Change:
-    """What a change of the sensor does.
+    """The effect of a change of the sensor.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(frozen=True)
 class SensorRow:
-    """What one row of the sensing matrix is worth to a policy.
+    """The worth of one row of the sensing matrix to a policy.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class SensorRow:
 
 
 def sensor_rows(world: Any, policy: Policy, *, horizon: int = 10_000) -> tuple[SensorRow, ...]:
-    """Return what each row of the sensing matrix is worth, the most valuable first.
+    """Return the worth of each row of the sensing matrix, the most valuable first.
 
     Regret is against the best observer with the same sensor. A row less often lowers c, since
     there is less to learn, and yet costs reward in every round. `Change.total` has both.

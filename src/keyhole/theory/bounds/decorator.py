@@ -1,4 +1,4 @@
-"""`bound`, the decorator that keeps what a bound states and checks its arguments."""
+"""`bound`, the decorator that records the statement of a bound and checks its arguments."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def estimation_error(c: Constants, *, horizon: Floats, n: Floats) -> Floats:
     of_arm=True,
 )
 def sampling_error(c: Constants, *, horizon: Floats, n: Floats) -> Floats:
-    """Return what |sample - eta| does not exceed after n pulls, from nu_1 on (lem:eta1).
+    """Return a bound on |sample - eta| after n pulls, from nu_1 on (lem:eta1).
 
     sqrt(2 / (lambda_m n)) (v sqrt(2 d_y log(2 T N / delta)) + R sqrt(d_y log((1 + T L^2) / delta))
     + c_eta).

@@ -1,4 +1,4 @@
-"""How often an arm is pulled, and so known: lem:term1 to thm:eta2 (appendix E)."""
+"""Pulls of an arm, and its estimation error by rounds: lem:term1 to thm:eta2 (appendix E)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`BurnIn`: what simulations say of the first rounds, and how sure that is.
+"""`BurnIn`: simulated measurements of the first rounds, and their confidence.
 
 Of n simulated runs, the largest regret and the smallest information of each arm bound a box. A
 further run is in the box with a probability that is at least as large as a Beta(n - k + 1, k)

@@ -46,8 +46,8 @@ class Certificate:
     value : float
         The bound on the regret at the horizon.
     trivial : float
-        What no policy exceeds with probability 1 - delta, even if it always chooses the worst arm:
-        T E[largest gap] plus its deviation.
+        The regret that no policy exceeds with probability 1 - delta, not even one that always
+        chooses the worst arm: T E[largest gap] plus its deviation.
     n_arms, dim : int
         The number of arms, and of directions in which observations vary.
     v : float
@@ -93,7 +93,7 @@ class Certificate:
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether the bound is no better than the trivial one."""
+        """True if the bound is no better than the trivial one."""
         return self.value >= self.trivial
 
     def explain(self) -> str:

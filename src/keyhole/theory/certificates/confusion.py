@@ -1,4 +1,4 @@
-"""How often arms are taken for each other, and its cost: step 5 of a certificate.
+"""Probability and cost of confusing two arms: step 5 of a certificate.
 
 **A sample is an estimate.** The scores of Thompson sampling have the distribution of u_i'(h_i +
 e_i) with e_i = Sigma^1/2 (sample - eta), the sample independent of u. Given the past and the

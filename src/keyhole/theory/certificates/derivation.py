@@ -22,7 +22,7 @@ FAR = 0.2
 
 
 class Shares(NamedTuple):
-    """How the probability of failure is split."""
+    """The shares of the probability of failure."""
 
     information: float
     spectrum: float

@@ -1,4 +1,4 @@
-"""From expected to realised regret, and what any policy loses at most: steps 6 to 8.
+"""From expected to realised regret, and the largest loss of any policy: steps 6 to 8.
 
 **Largest gap.** G = max V - min V is a Lipschitz function of u with the constant s, the largest
 standard deviation of a gap. By Gaussian concentration P(G > E G + s x) <= exp(-x^2 / 2), and the
@@ -133,7 +133,7 @@ def largest_gap(setting: Setting, gap: float, rounds: int, share: float) -> floa
 
 
 def excess(expected: ArrayLike, limit: float, share: float) -> Floats:
-    """Return by how much a sum of losses exceeds the sum of their bounded expectations, at most.
+    """Return a bound on a sum of losses less the sum of their bounded expectations.
 
     Parameters
     ----------

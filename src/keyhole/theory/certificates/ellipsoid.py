@@ -1,4 +1,4 @@
-"""How far estimates are from the truth: steps 3 and 4 of a certificate.
+"""Errors of the estimates: steps 3 and 4 of a certificate.
 
 **Spectrum.** S_i(t) is at most the sum of u u' over all rounds before t, a Wishart matrix: with
 probability 1 - exp(-x^2 / 2) its largest eigenvalue is at most omega = (sqrt(t) + sqrt(d) + x)^2

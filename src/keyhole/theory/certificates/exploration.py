@@ -1,4 +1,4 @@
-"""How much every arm is explored, whatever was learned: steps 1 and 2 of a certificate.
+"""Exploration of every arm, whatever was learned: steps 1 and 2 of a certificate.
 
 **Exploration.** Own contexts. Given the past, the score of arm j is S_j = u_j'm_j + v w_j z_j with
 m_j fixed and w_j an even function of u_j. Under (u, z) -> (-u, -z) it changes its sign, so it is

@@ -18,7 +18,7 @@ class Step:
     name : str
         A short name.
     statement : str
-        What it states, in words.
+        The statement in words.
     formula : str
         The same as a formula, in plain text.
     latex : str

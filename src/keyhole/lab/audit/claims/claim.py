@@ -29,7 +29,7 @@ class Claim:
     bound : str
         The function of `keyhole.theory.bounds` whose status is the claim's; "" if it has none.
     says : callable
-        Returns what is tested, of a scope.
+        Returns the tested statement for a scope.
     measure : callable
         Tests it in a scope.
     control : Control
@@ -42,7 +42,7 @@ class Claim:
         Returns why the paper's statement is false in the world of a scope, if it is known to be.
         Called only where a test contradicts it.
     kind : {"claim", "within the run", "rate"}, default "claim"
-        What is tested; see `Finding`.
+        The kind of test; see `Finding`.
     """
 
     name: str
