@@ -1,5 +1,8 @@
 """Ids of decisions that the caller gives."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +11,7 @@ from keyhole.errors import AlreadyLearned, InvalidValue
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Path:
     return tmp_path / "decisions.jsonl"
 
 
@@ -19,8 +22,8 @@ def path(tmp_path):
         kh.Learner(kh.ThompsonSampling(), intercept=True, standardize=True, missing="predict"),
     ],
 )
-def test_a_log_with_given_ids_is_replayed_to_the_bit(path, learner):
-    bandit = kh.Bandit(learner, arms=["A", "B"], dim=2, seed=3, log=path)
+def test_a_log_with_given_ids_is_replayed_to_the_bit(path: Path, learner: Any) -> None:
+    bandit: Any = kh.Bandit(learner, arms=["A", "B"], dim=2, seed=3, log=path)
     rng = np.random.default_rng(1)
     for k in range(120):
         decision = bandit.choose(rng.standard_normal(2), event=f"order-{k * k}")
@@ -32,11 +35,11 @@ def test_a_log_with_given_ids_is_replayed_to_the_bit(path, learner):
     assert again.to_bytes() == bandit.to_bytes()
 
 
-def test_observations_of_given_ids_count_once(path):
+def test_observations_of_given_ids_count_once(path: Path) -> None:
     learner = kh.Learner(kh.Greedy(), intercept=True, standardize=True, missing="predict")
     rng = np.random.default_rng(2)
     ys = rng.standard_normal((80, 2))
-    given = kh.Bandit(learner, arms=["A"], dim=2, seed=3, log=path)
+    given: Any = kh.Bandit(learner, arms=["A"], dim=2, seed=3, log=path)
     usual = kh.Bandit(learner, arms=["A"], dim=2, seed=3)
     for k, y in enumerate(ys):
         given.choose(y, event=f"o{k}")
@@ -50,8 +53,8 @@ def test_observations_of_given_ids_count_once(path):
     )
 
 
-def test_an_id_is_given_once(path):
-    bandit = kh.Bandit(kh.Greedy(), arms=["A", "B"], dim=1, log=path)
+def test_an_id_is_given_once(path: Path) -> None:
+    bandit: Any = kh.Bandit(kh.Greedy(), arms=["A", "B"], dim=1, log=path)
     bandit.choose([1.0], event="o-1")
     for again in ("o-1", "", "x" * 201, 5):
         with pytest.raises(InvalidValue, match="event must be"):

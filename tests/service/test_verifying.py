@@ -1,5 +1,8 @@
 """`verify` finds what does not follow from the log; `compact`, `export` and `replay` keep it."""
 
+from pathlib import Path
+from typing import Any
+
 import apsw
 import msgspec
 import numpy as np
@@ -9,22 +12,22 @@ import keyhole as kh
 from keyhole.errors import FileError, FileMissing, InvalidValue
 from keyhole.service import DecideRequest, Service, compact, export, replay, verify
 
-PLAIN = {"arms": ["A", "B", "C"], "dim": 2}
-NAMED = {
+PLAIN: dict[str, Any] = {"arms": ["A", "B", "C"], "dim": 2}
+NAMED: dict[str, Any] = {
     "arms": ["A", "B"],
     "features": {"numbers": ["age"], "categories": {"device": "grow"}},
     "reward": {"default": 0.0, "wait": 60.0},
 }
 
 
-def played(folder, settings, rounds=60):
+def played(folder: Path, settings: dict[str, Any], rounds: int = 60) -> bytes:
     """Play some rounds with rewards, and leave a folder that was closed."""
     rng = np.random.default_rng(1)
     with Service(folder) as service:
         loop = service.create("home", settings)
         for k in range(rounds):
             x = {"age": float(k % 7), "device": f"d{k % 3}"}
-            context = rng.standard_normal(2).tolist() if "dim" in settings else x
+            context: Any = rng.standard_normal(2).tolist() if "dim" in settings else x
             service.decide("home", DecideRequest(context=context, event_id=f"o-{k}"))
             if k % 2:
                 loop.reward(f"o-{k}", float(rng.standard_normal()))
@@ -33,7 +36,9 @@ def played(folder, settings, rounds=60):
 
 
 @pytest.mark.parametrize("settings", [PLAIN, NAMED])
-def test_a_folder_is_verified_and_stays_so_when_it_is_compacted(tmp_path, settings):
+def test_a_folder_is_verified_and_stays_so_when_it_is_compacted(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
     model = played(tmp_path, settings)
     before = verify(tmp_path)
     assert (before[0].decisions, before[0].snapshots) == (60, 1)
@@ -45,19 +50,20 @@ def test_a_folder_is_verified_and_stays_so_when_it_is_compacted(tmp_path, settin
     assert verify(tmp_path) == before
 
 
-def changed(tmp_path, statement, *values):
+def changed(tmp_path: Path, statement: str, *values: Any) -> None:
     connection = apsw.Connection(str(tmp_path / "keyhole.db"))
     connection.execute(statement, values)
     connection.close()
 
 
-def row_at(tmp_path, kind, place=0):
+def row_at(tmp_path: Path, kind: str, place: int = 0) -> tuple[int, bytes]:
     connection = apsw.Connection(str(tmp_path / "keyhole.db"))
-    found = list(
+    found: list[Any] = list(
         connection.execute("SELECT seq, body FROM log WHERE kind = ? ORDER BY seq", (kind,))
     )
     connection.close()
-    return found[place]
+    seq, body = found[place]
+    return seq, body
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,7 @@ def row_at(tmp_path, kind, place=0):
         ("reward", "event", "o-0"),
     ],
 )
-def test_a_changed_row_is_found(tmp_path, kind, field, value):
+def test_a_changed_row_is_found(tmp_path: Path, kind: str, field: str, value: Any) -> None:
     played(tmp_path, PLAIN)
     seq, body = row_at(tmp_path, kind, 7)
     row = msgspec.json.decode(body)
@@ -94,14 +100,16 @@ def test_a_changed_row_is_found(tmp_path, kind, field, value):
         ("UPDATE snapshot SET sha256 = zeroblob(32)", "snapshot at row"),
     ],
 )
-def test_a_missing_row_or_another_index_is_found(tmp_path, statement, match):
+def test_a_missing_row_or_another_index_is_found(
+    tmp_path: Path, statement: str, match: str
+) -> None:
     played(tmp_path, PLAIN)
     changed(tmp_path, statement)
     with pytest.raises(FileError, match=match):
         verify(tmp_path)
 
 
-def test_an_export_is_a_log_that_can_be_evaluated(tmp_path):
+def test_an_export_is_a_log_that_can_be_evaluated(tmp_path: Path) -> None:
     played(tmp_path / "data", PLAIN, rounds=200)
     n = export(tmp_path / "data", tmp_path / "log.jsonl")
     assert export(tmp_path / "data", tmp_path / "log.parquet") == n
@@ -110,7 +118,7 @@ def test_an_export_is_a_log_that_can_be_evaluated(tmp_path):
     assert kh.Log(tmp_path / "log.jsonl").counts == {"decided": 100, "learned": 100, "forgotten": 0}
 
 
-def test_a_replay_up_to_a_row_is_the_state_there(tmp_path):
+def test_a_replay_up_to_a_row_is_the_state_there(tmp_path: Path) -> None:
     played(tmp_path, PLAIN)
     seq, _ = row_at(tmp_path, "reward", 10)
     assert sum(replay(tmp_path, until=seq - 1).counts.values()) == 10
@@ -118,7 +126,7 @@ def test_a_replay_up_to_a_row_is_the_state_there(tmp_path):
     assert sum(replay(tmp_path).counts.values()) == 30
 
 
-def test_what_is_not_there_is_said(tmp_path):
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(FileMissing, match="no service"):
         verify(tmp_path)
     played(tmp_path / "data", PLAIN)
@@ -132,7 +140,7 @@ def test_what_is_not_there_is_said(tmp_path):
         Service(tmp_path / "text")
 
 
-def test_rewards_of_archived_events_are_late_and_can_be_forgotten(tmp_path):
+def test_rewards_of_archived_events_are_late_and_can_be_forgotten(tmp_path: Path) -> None:
     played(tmp_path, PLAIN)
     compact(tmp_path, keep=0.0)
     with Service(tmp_path) as service:
@@ -144,7 +152,9 @@ def test_rewards_of_archived_events_are_late_and_can_be_forgotten(tmp_path):
 
 
 @pytest.mark.parametrize("settings", [PLAIN, NAMED])
-def test_amending_and_forgetting_across_a_restart_is_verified(tmp_path, settings):
+def test_amending_and_forgetting_across_a_restart_is_verified(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
     played(tmp_path, settings)
     with Service(tmp_path, now=lambda: 1e12) as service:
         loop = service.loop("home")
