@@ -86,5 +86,15 @@ class LoopReplay(Replay):
 
     def _of(self, row: rows.Reward) -> Decision:
         assert row.event is not None
-        decision: Decision = self.bandit.decision(row.event)
+        return self._decided(row.event)
+
+    def _forget(self, row: rows.Forget) -> None:
+        value = self.journal.learned_before(row.event, row.seq)
+        self.bandit.take_out([] if value is None else [(self._decided(row.event), value)])
+
+    def _decided(self, event: str) -> Decision:
+        """Return a decision: the index may say of its event what comes in a later row."""
+        learned = self.bandit._learned
+        decision = self.journal.decided(event, learned.grown, learned.recipe)
+        decision._run = self.bandit.run
         return decision

@@ -152,10 +152,40 @@ class LoopJournal:
         recipe : str, optional
             What tells the features from others.
         """
-        row = self.row_of(self.event(event))
+        self.event(event)  # or raise, if it was forgotten
+        return self.decided(event, grown, recipe)
+
+    def decided(
+        self, event: str, grown: tuple[tuple[str, str], ...] | None, recipe: str | None
+    ) -> Decision:
+        """Return a decision as `decision` does, also of an event that was forgotten since.
+
+        Parameters
+        ----------
+        event, grown, recipe
+            As in `decision`.
+        """
+        found = self._events.get(event)
+        if found is None:
+            raise UnknownEvent(f"loop {self._name!r} has no event {shown(event)}")
+        row = self.row_of(found)
         if isinstance(row, rows.Served):
             raise InvalidValue(f"event {event!r} was served by a baseline, and is not learned")
         return decision_of(row, None, grown, recipe)
+
+    def learned_before(self, event: str, seq: int) -> float | None:
+        """Return the reward that the sums had of an event before a row; None if they had none.
+
+        Parameters
+        ----------
+        event : str
+            The id of the event.
+        seq : int
+            The number of the row.
+        """
+        body = self._store.learned_before(self._loop, event, seq)
+        row = None if body is None else rows.decoded(body)
+        return row.value if isinstance(row, rows.Reward | rows.Amend) else None
 
     def learned(self, event: str) -> list[tuple[Decision, float]]:
         """Return the reward of an event that was learned, with its decision; or nothing."""

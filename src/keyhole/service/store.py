@@ -218,6 +218,27 @@ class Store:
         ).fetchone()
         return None if found is None else found[0]
 
+    def learned_before(self, loop: int, event: str, seq: int) -> bytes | None:
+        """Return the last row before another that learned or amended a reward of an event, or None.
+
+        It searches all rows before, which happens when a forgotten event is replayed.
+
+        Parameters
+        ----------
+        loop : int
+            The number of the loop.
+        event : str
+            The id of the event.
+        seq : int
+            The number of the other row.
+        """
+        found = self._reader.execute(
+            "SELECT body FROM log WHERE loop = ? AND seq < ? AND event = ? "
+            "AND kind IN ('reward', 'amend') ORDER BY seq DESC LIMIT 1",
+            (loop, seq, event),
+        ).fetchone()
+        return None if found is None else found[0]
+
     def rows(self, loop: int, after: int = 0, limit: int = -1) -> Iterator[tuple[int, str, bytes]]:
         """Yield number, kind and body of the rows of a loop, in order.
 
