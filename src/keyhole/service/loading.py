@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import platform
 import secrets
+import sys
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,7 +14,7 @@ import msgspec
 
 import keyhole
 from keyhole.core import kernels
-from keyhole.errors import FileError
+from keyhole.errors import FileError, KeyholeError, KeyholeWarning
 from keyhole.online import Bandit, LoggedBandit, rows
 from keyhole.service.events import EventCache
 from keyhole.service.fold import LoopReplay
@@ -30,6 +32,7 @@ class Place(NamedTuple):
 
     store: Store
     submit: Callable[[Unit], int]
+    committed: Callable[[], int]
     now: Callable[[], float]
 
 
@@ -96,6 +99,9 @@ def restored(
 ) -> LoggedBandit | None:
     """Return the bandit of a loop's last snapshot, and set the journal to its row; or None.
 
+    A snapshot only saves time. One that is damaged is passed over, with a warning: the one before
+    it and the rows give the same state. If those rows are no longer there, the fold says so.
+
     Parameters
     ----------
     store : Store
@@ -109,16 +115,29 @@ def restored(
     run : str
         The name of its run.
     """
-    found = store.snapshot(number)
-    if found is None:
-        return None
-    seq, _, checksum, model = found
-    if hashlib.sha256(model).digest() != checksum:
-        raise FileError(f"the snapshot of {journal.path} at row {seq} is damaged")
-    logged = LoggedBandit.writing_to(Bandit.load(model, resume=True), journal, key)
-    logged.begin_run(run)
-    journal.seq = seq
-    return logged
+    last = store.last_seq(number)
+    before = sys.maxsize
+    while (found := store.snapshot(number, before)) is not None:
+        before, _, checksum, model = found
+        if before > last:
+            raise FileError(f"{journal.path} has a snapshot at row {before}, and ends at {last}")
+        try:
+            if hashlib.sha256(model).digest() != checksum:
+                raise FileError("its checksum is another one")
+            bandit = Bandit.load(model, resume=True)
+        except KeyholeError as reason:
+            warnings.warn(
+                f"the snapshot of {journal.path} at row {before} is damaged ({reason}): earlier "
+                "rows are taken in again",
+                KeyholeWarning,
+                stacklevel=2,
+            )
+            continue
+        logged = LoggedBandit.writing_to(bandit, journal, key)
+        logged.begin_run(run)
+        journal.seq = before
+        return logged
+    return None
 
 
 def snapshot(loop: Loop) -> Unit:
@@ -135,5 +154,6 @@ def snapshot(loop: Loop) -> Unit:
 
 
 def _parts(place: Place, number: int, name: str) -> tuple[EventCache, LoopJournal]:
-    events = EventCache(lambda event: place.store.event(number, event), CACHED_EVENTS)
+    store = place.store
+    events = EventCache(lambda event: store.event(number, event), CACHED_EVENTS, place.committed)
     return events, LoopJournal(number, name, place.store, events, place.now)
