@@ -194,7 +194,7 @@ def check_sums(bandit: LoggedBandit, found: Rebuilt) -> None:
     assert n == len(learned), f"the sums have {n} events, and the log {len(learned)}"
     if not bandit.is_plain or found.settings["features"] is not None:
         return
-    matrix, moment, counts = found.sums(list(bandit.arms), bandit.dim)
+    matrix, moment, counts = found.sums([str(arm) for arm in bandit.arms], bandit.dim)
     posterior = bandit.posterior
     prior = bandit.policy.prior_precision * np.eye(bandit.dim)
     np.testing.assert_allclose(posterior.precision, matrix + prior, rtol=1e-12, atol=1e-12)

@@ -103,11 +103,8 @@ class Rebuilt:
         self._new(row, Known(row["seq"], request, state, row.get("due"), True, row))
 
     def _served(self, row: dict[str, Any]) -> None:
-        # Whether it was deferred, the row does not say: of an event that is not learned, nothing
-        # follows from it.
         request = bytes.fromhex(row["request"])
-        state = DEFERRED if row.get("deferred") else OPEN
-        self._new(row, Known(row["seq"], request, state, None, False, row))
+        self._new(row, Known(row["seq"], request, OPEN, None, False, row))
 
     def _event(self, row: dict[str, Any]) -> Known:
         known = self.events[row["event"]]

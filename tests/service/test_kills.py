@@ -1,4 +1,4 @@
-"""`kill -9` under load: what was acknowledged stands, and the rest is there wholly or not at all."""
+"""`kill -9` under load: what was acknowledged stands, the rest is there wholly or not at all."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.service.killing import survive
 def test_nothing_acknowledged_is_lost_by_a_kill(tmp_path: Path) -> None:
     history = survive(str(tmp_path), kills=12, seed=1)
     acknowledged = [ask for ask, answer in history if answer and "refused" not in answer]
-    assert len(acknowledged) > 200
+    assert len(acknowledged) > 60
     # The checker finds what is not right: an acknowledged event that is gone, ...
     store = Store(str(tmp_path / "keyhole.db"))
     try:
