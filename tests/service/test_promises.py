@@ -229,17 +229,15 @@ def test_whoever_cannot_be_notified_is_no_reason_to_wait_for_ever(tmp_path: Path
         raise RuntimeError("the event loop is closed")
 
     service = Service(tmp_path, notify=notify)
-    try:
-        service.wait(service.create("home", PLAIN).unit)
-        service.writer._thread.join(10.0)
-        assert not service.writer.is_usable
-        service.recover()
-        assert service.names == ["home"]
-    finally:
-        with pytest.raises(FileUnusable, match="event loop is closed"):
-            service.create("other", PLAIN)
-            service.writer._thread.join(10.0)
-            service.close()
+    service.wait(service.create("home", PLAIN).unit)
+    service.writer._thread.join(10.0)
+    assert not service.writer.is_usable
+    service.recover()
+    assert service.names == ["home"]
+    service.create("other", PLAIN)
+    service.writer._thread.join(10.0)
+    with pytest.raises(FileUnusable, match="event loop is closed"):
+        service.close()
 
 
 def test_a_new_folder_is_synced_with_those_above_it(

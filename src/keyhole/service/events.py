@@ -15,7 +15,6 @@ from statistics import fmean
 from keyhole.online import rows
 from keyhole.service.settings import Aggregate
 
-
 # The unit of a change that was not handed over yet.
 NOT_YET = sys.maxsize
 

@@ -14,7 +14,7 @@ only: two that checkpoint a write-ahead log could damage it in SQLite before 3.5
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import apsw
@@ -119,7 +119,8 @@ class Store:
                 self._prepare(synchronous)
                 self._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
             except BaseException:
-                self._writer.close(force=True)
+                with suppress(apsw.Error):
+                    self._writer.close(force=True)
                 raise
 
     def _prepare(self, synchronous: str) -> None:
@@ -150,8 +151,9 @@ class Store:
         Closing may move the write-ahead log into the database. A failure of that loses nothing: it
         is done by the next one who opens the file.
         """
-        self._reader.close(force=True)
-        self._writer.close(force=True)
+        for connection in (self._reader, self._writer):
+            with suppress(apsw.Error):  # of a file system layer in Python, even by force
+                connection.close(force=True)
 
     # -- writing ----------------------------------------------------------------------------------
 
