@@ -6,7 +6,7 @@ Errors name the path that was given, never a temporary file. No pickle is ever o
 from keyhole.files.arrays import DAMAGE, read_arrays, write_arrays
 from keyhole.files.paths import Path, checked_path, naming
 from keyhole.files.streams import Source, Target, given_name
-from keyhole.files.whole import is_part, replacing
+from keyhole.files.whole import is_part, replacing, sync_folder
 
 __all__ = [
     "DAMAGE",
@@ -19,5 +19,6 @@ __all__ = [
     "naming",
     "read_arrays",
     "replacing",
+    "sync_folder",
     "write_arrays",
 ]

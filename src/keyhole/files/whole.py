@@ -80,7 +80,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 os.chmod(part, mode)
             os.replace(part, target)
     with naming("write", given):
-        _sync_folder(os.path.dirname(target))
+        sync_folder(os.path.dirname(target))
 
 
 def _part(target: str, number: int) -> str:
@@ -157,8 +157,8 @@ def _held(part: str, file: IO[bytes]) -> Iterator[None]:
             os.close(keeper)
 
 
-def _sync_folder(folder: str) -> None:
-    """Sync a folder, so that the rename survives a power failure."""
+def sync_folder(folder: str) -> None:
+    """Sync a folder, so that what was made or renamed in it survives a power failure."""
     if sys.platform == "win32":
         return
     try:

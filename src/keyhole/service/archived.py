@@ -44,6 +44,20 @@ def files(folder: str, loop: str) -> list[tuple[int, int, str]]:
     return sorted(found)
 
 
+def last(folder: str, loop: str) -> int:
+    """Return the number of the last archived row of a loop, or 0.
+
+    Parameters
+    ----------
+    folder : str
+        The folder of the service.
+    loop : str
+        The name of the loop.
+    """
+    found = files(folder, loop)
+    return found[-1][1] if found else 0
+
+
 def rows(folder: str, loop: str) -> Iterator[tuple[int, str, bytes]]:
     """Yield number, kind and body of the archived rows of a loop.
 

@@ -56,8 +56,7 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     loop = service.loop(name)
     service.keep(loop)
     service.wait(loop.unit)
-    former = archived.files(service.path, name)
-    after = former[-1][1] if former else 0
+    after = archived.last(service.path, name)
     listed = list(service.store.rows(loop.number, after))
     if listed:
         first, last = listed[0][0], listed[-1][0]
@@ -77,7 +76,7 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     )
     values = (loop.number, loop.version, service.now() - keep)
     unit = Unit([], [], [], [(delete, values)])
-    loop.unit = service.writer.submit(unit)
+    loop.submit(unit)
     service.wait(loop.unit)
     [(kept,)] = service.store.query("SELECT count(*) FROM log WHERE loop = ?", (loop.number,))
     return Compacted(name, len(listed), kept)

@@ -5,6 +5,7 @@ It is an index of the log: every field follows from rows, and `Event` has no oth
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,9 @@ from statistics import fmean
 
 from keyhole.online import rows
 from keyhole.service.settings import Aggregate
+
+# The unit of a change that was not handed over yet.
+NOT_YET = sys.maxsize
 
 
 class State(IntEnum):
@@ -50,6 +54,8 @@ class Event:
         The rewards that came, by their ids, in order.
     row, last_row : Decision and AnyRow, optional
         The row of its decision and its last row, if they are in memory.
+    unit : int, default 0
+        The unit that writes its last change.
     """
 
     name: str
@@ -63,6 +69,7 @@ class Event:
     rewards: dict[str, float] = field(default_factory=dict)
     row: rows.Decision | rows.Served | None = None
     last_row: rows.AnyRow | None = None
+    unit: int = 0
 
     def total(self, aggregate: Aggregate, default: float | None) -> float | None:
         """Return what the rewards come to; the default if there are none.
@@ -91,23 +98,34 @@ AGGREGATES: dict[Aggregate, Callable[[list[float]], float]] = {
 class EventCache:
     """The events of a loop that were used last; all others are in the database.
 
+    One whose last change is on its way there is kept: the database would have it as it was.
+
     Parameters
     ----------
     read : callable
         Returns an event of the database by its id, or None.
     size : int
         How many events are kept.
+    committed : callable
+        Returns the number of the last unit that is in the database.
     """
 
-    def __init__(self, read: Callable[[str], Event | None], size: int) -> None:
-        self._read, self._size = read, size
+    def __init__(
+        self,
+        read: Callable[[str], Event | None],
+        size: int,
+        committed: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._read, self._size, self._committed = read, size, committed
         self._events: OrderedDict[str, Event] = OrderedDict()
         self._absent = ""  # the last id that was looked up in vain: a new one is, twice
 
     def get(self, name: str) -> Event | None:
         """Return an event by its id, or None."""
         event = self._events.get(name)
-        if event is None and name != self._absent:
+        if event is not None:
+            self._events.move_to_end(name)
+        elif name != self._absent:
             event = self._read(name)
             if event is None:
                 self._absent = name
@@ -116,7 +134,17 @@ class EventCache:
         return event
 
     def add(self, event: Event) -> None:
-        """Keep an event."""
+        """Keep an event, and let go of the one that was used least lately."""
         self._events[event.name], self._absent = event, ""
         if len(self._events) > self._size:
-            self._events.popitem(last=False)
+            self._shrink()
+
+    def _shrink(self) -> None:
+        committed = self._committed()
+        while len(self._events) > self._size:
+            name, oldest = next(iter(self._events.items()))
+            if oldest.unit > committed:
+                # It stays, and the next one that is added looks at another.
+                self._events.move_to_end(name)
+                return
+            del self._events[name]

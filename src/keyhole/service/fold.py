@@ -98,5 +98,6 @@ class LoopReplay(Replay):
         assert row.event is not None
         if row.key is not None:
             self.bandit.note_key(row.key, row.event)
-        decision: Decision = self.bandit.decision(row.event)
+        # The index may say of its event what comes in a later row: that it is forgotten, say.
+        decision: Decision = self.bandit.decision_of(self.journal.decided(row.event))
         return decision

@@ -6,12 +6,26 @@ import os
 import sys
 
 from keyhole.errors import FileUnusable
-from keyhole.files import Path, checked_path, naming
+from keyhole.files import Path, checked_path, naming, sync_folder
 
 if sys.platform != "win32":
     import fcntl
 
 DATABASE = "keyhole.db"
+
+
+def make_folder(path: str) -> None:
+    """Make a folder that only its owner may enter, unless it is there, and have it survive.
+
+    A file that is synced is lost with the folder it is in, if that was not.
+    """
+    folder, changed = os.path.abspath(path), []
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+        changed.append(folder)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    for folder in changed:
+        sync_folder(folder)
 
 
 class Folder:
@@ -31,7 +45,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = os.fspath(checked_path("folder", path))
         with naming("write", self.path):
-            os.makedirs(self.path, mode=0o700, exist_ok=True)
+            make_folder(self.path)
             lock = os.path.join(self.path, "lock")
             self._lock = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
         try:

@@ -149,6 +149,20 @@ class LoopJournal:
             event.row = row
         return event.row
 
+    def decided(self, name: str) -> rows.Decision:
+        """Return the decision of an event, also of one that was forgotten since.
+
+        Raises
+        ------
+        UnknownEvent
+            If there is no such event, or it was not decided.
+        """
+        event = self._events.get(name)
+        row = None if event is None else self.row_of(event)
+        if not isinstance(row, rows.Decision):
+            raise UnknownEvent(f"{self.name} has no decision {shown(name)}")
+        return row
+
     def _row(self, seq: int) -> rows.AnyRow:
         """Return a row of the database, or of the archive."""
         body = self._store.row(self._loop, seq)

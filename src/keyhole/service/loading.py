@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import platform
 import secrets
+import sys
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,8 +14,9 @@ import msgspec
 
 import keyhole
 from keyhole.core import kernels
-from keyhole.errors import FileError
+from keyhole.errors import FileError, KeyholeError, KeyholeWarning
 from keyhole.online import Bandit, LoggedBandit, rows
+from keyhole.service import archived
 from keyhole.service.events import EventCache
 from keyhole.service.fold import LoopReplay
 from keyhole.service.journal import LoopJournal
@@ -31,6 +34,7 @@ class Place(NamedTuple):
 
     store: Store
     submit: Callable[[Unit], int]
+    committed: Callable[[], int]
     now: Callable[[], float]
 
 
@@ -86,16 +90,19 @@ def loaded(place: Place, number: int) -> Loop:
         "SELECT name, draw_key, settings, run FROM loop WHERE id = ?", (number,)
     )
     events, journal = _parts(place, number, name)
-    replay = LoopReplay(journal, key, restored(store, number, journal, key, run))
+    replay = LoopReplay(journal, key, restored(store, number, name, journal, key, run))
     bandit = replay.fold(store.rows(number, journal.seq))
     settings = LoopSettings.of(msgspec.json.decode(given))
     return Loop(number, name, settings, bandit, journal, events, place.submit, place.now)
 
 
 def restored(
-    store: Store, number: int, journal: LoopJournal, key: bytes, run: str
+    store: Store, number: int, name: str, journal: LoopJournal, key: bytes, run: str
 ) -> LoggedBandit | None:
     """Return the bandit of a loop's last snapshot, and set the journal to its row; or None.
+
+    A snapshot only saves time. One that is damaged is passed over, with a warning: the one before
+    it and the rows give the same state. If those rows are no longer there, the fold says so.
 
     Parameters
     ----------
@@ -103,6 +110,8 @@ def restored(
         The database.
     number : int
         The number of the loop.
+    name : str
+        Its name.
     journal : LoopJournal
         Its journal.
     key : bytes
@@ -110,15 +119,27 @@ def restored(
     run : str
         The name of its run.
     """
-    found = store.snapshot(number)
-    if found is None:
-        return None
-    seq, _, checksum, model = found
-    if hashlib.sha256(model).digest() != checksum:
-        raise FileError(f"the snapshot of {journal.name} at row {seq} is damaged")
-    logged = unpacked(model, journal, key, run)
-    journal.seq = seq
-    return logged
+    last = max(store.last_seq(number), archived.last(store.folder, name))
+    before = sys.maxsize
+    while (found := store.snapshot(number, before)) is not None:
+        before, _, checksum, model = found
+        if before > last:
+            raise FileError(f"{journal.name} has a snapshot at row {before}, and ends at {last}")
+        try:
+            if hashlib.sha256(model).digest() != checksum:
+                raise FileError("its checksum is another one")
+            bandit = unpacked(model, journal, key, run)
+        except KeyholeError as reason:
+            warnings.warn(
+                f"the snapshot of {journal.name} at row {before} is damaged ({reason}): earlier "
+                "rows are taken in again",
+                KeyholeWarning,
+                stacklevel=2,
+            )
+            continue
+        journal.seq = before
+        return bandit
+    return None
 
 
 def snapshot(loop: Loop) -> Unit:
@@ -135,5 +156,6 @@ def snapshot(loop: Loop) -> Unit:
 
 
 def _parts(place: Place, number: int, name: str) -> tuple[EventCache, LoopJournal]:
-    events = EventCache(lambda event: place.store.event(number, event), CACHED_EVENTS)
+    store = place.store
+    events = EventCache(lambda event: store.event(number, event), CACHED_EVENTS, place.committed)
     return events, LoopJournal(number, name, place.store, events, place.now)

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from keyhole.errors import InvalidValue, shown
+from keyhole.errors import FileUnusable, InvalidValue, shown
 from keyhole.online import LoggedBandit, rows
 from keyhole.service.answers import decide_answer
 from keyhole.service.candidates import Candidates, bandit_among
-from keyhole.service.events import Event, EventCache, State
+from keyhole.service.events import NOT_YET, Event, EventCache, State
 from keyhole.service.journal import LoopJournal
 from keyhole.service.packing import packed
 from keyhole.service.requests import DecideAnswer, DecideRequest, RewardAnswer, RewardStatus
@@ -54,6 +54,11 @@ class Draft(NamedTuple):
     events: list[Event]
     rewards: list[RewardRow]
     others: list[tuple[str, tuple[Any, ...]]]
+
+    def add(self, event: Event) -> None:
+        """Have an event written, which was changed."""
+        event.unit = NOT_YET
+        self.events.append(event)
 
 
 class Loop:
@@ -116,6 +121,7 @@ class Loop:
             A digest of its content, which tells it from others with the same id.
         """
         check_id("event_id", event_id)
+        self._check_usable()
         known = self.events.get(event_id)
         if known is not None:
             return self._again(known, request, digest)
@@ -125,7 +131,7 @@ class Loop:
         with self._unit() as unit:
             event = Event(event_id, 0, digest, State.DEFERRED if request.defer else State.OPEN)
             self._decide(event, candidates, request.defer)
-            unit.events.append(event)
+            unit.add(event)
             self.events.add(event)
             if not request.defer:
                 self._begin(event)
@@ -136,7 +142,7 @@ class Loop:
         journal, mode = self.journal, self.settings.mode
         due = None if deferred else self._due()
         if mode == "off":
-            event.learns, event.due = False, None
+            event.learns, event.due, event.state = False, None, State.OPEN
             journal.append(
                 rows.Served,
                 event=event.name,
@@ -231,6 +237,7 @@ class Loop:
         check_id("reward_id", reward_id, shortest=0)
         if not math.isfinite(value) or abs(value) > 1e50:
             raise InvalidValue(f"value must be a number from -1e50 to 1e50, got {value}")
+        self._check_usable()
         event = self.journal.event(name)
         if reward_id in event.rewards:
             return self._reward_answer("duplicate", event)
@@ -241,7 +248,7 @@ class Loop:
             except BaseException:
                 del event.rewards[reward_id]
                 raise
-            unit.events.append(event)
+            unit.add(event)
             unit.rewards.append((self.number, name, reward_id, self.journal.seq, value))
         return self._reward_answer(status, event)
 
@@ -288,6 +295,7 @@ class Loop:
 
     def activate(self, name: str) -> None:
         """Make a deferred event active; one that is active stays so."""
+        self._check_usable()
         event = self.journal.event(name)
         if event.state is not State.DEFERRED:
             return
@@ -295,7 +303,7 @@ class Loop:
             event.state, event.due = State.OPEN, self._due() if event.learns else None
             self.journal.append(rows.Activate, event=name, due=event.due)
             self._begin(event)
-            unit.events.append(event)
+            unit.add(event)
 
     def forget(self, name: str) -> None:
         """Take an event out of the sums, and refuse rewards of it from now on."""
@@ -307,7 +315,7 @@ class Loop:
                 self.journal.append(rows.Forget, event=name)
             event.state, event.due, event.learned = State.FORGOTTEN, None, None
             event.last = event.last_row = None
-            unit.events.append(event)
+            unit.add(event)
 
     def time_out(self, names: list[str]) -> int:
         """End events whose rewards are no longer waited for, and return how many did.
@@ -331,7 +339,7 @@ class Loop:
                 else:
                     self.journal.append(rows.Due, event=name)
                 event.state, event.due = State.ENDED, None
-                unit.events.append(event)
+                unit.add(event)
                 ended += 1
         return ended
 
@@ -392,20 +400,49 @@ class Loop:
     @contextmanager
     def _unit(self) -> Iterator[Draft]:
         """Hand over what is written in a block as one unit, with what the draft lists."""
+        self._check_usable()
         draft = Draft([], [], [])
         try:
             yield draft
         except BaseException:
             self.journal.extra = {}
-            # A call of the bandit changes and writes all, or nothing. If an earlier one of this
-            # block did, memory is ahead.
-            self.is_broken = self.is_broken or bool(self.journal.written)
+            self._give_up()
             raise
-        touched = {**self.journal.touched, **{event.name: event for event in draft.events}}
-        written = self.journal.take()
-        if written:
-            events = [event_row(self.number, event) for event in touched.values()]
-            self.unit = self._submit(Unit(written, events, draft.rewards, draft.others))
+        if self.journal.written:
+            for event in self.journal.touched.values():
+                draft.add(event)
+            events = {event.name: event for event in draft.events}
+            try:
+                listed = [event_row(self.number, event) for event in events.values()]
+                self.submit(Unit(self.journal.take(), listed, draft.rewards, draft.others))
+            except BaseException:
+                self.is_broken = True  # memory is ahead of what will be written
+                raise
+            for event in events.values():
+                event.unit = self.unit
+
+    def _give_up(self) -> None:
+        """Have what was written in a block that raised agree with what was changed.
+
+        A call of the bandit changes and writes all, or nothing. Arms and levels that a refused
+        request brought stand by themselves. After anything else, memory is ahead.
+        """
+        if all(isinstance(row, rows.Arms | rows.Levels) for row in self.journal.written):
+            with self._unit():
+                return
+        self.is_broken = True
+
+    def submit(self, unit: Unit) -> None:
+        """Hand a unit over."""
+        self.unit = self._submit(unit)
+
+    def _check_usable(self) -> None:
+        """Raise if memory is ahead of the log: what it says might be lost."""
+        if self.is_broken:
+            raise FileUnusable(
+                f"loop {self.name!r} has changes that could not be written: it has to be loaded "
+                "again"
+            )
 
 
 def check_id(name: str, given: str, shortest: int = 1) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
-from keyhole.errors import InvalidValue, shown
+from keyhole.errors import FileUnusable, InvalidValue, shown
 from keyhole.files import Path
 from keyhole.service import loading
 from keyhole.service.clock import Clock
@@ -75,23 +75,30 @@ class Service:
         self._folder = Folder(folder)
         self.now, self._notify = now or Clock(), notify
         self._options: dict[str, Any] = {"synchronous": synchronous, "vfs": vfs}
+        self._lost: list[range] = []  # units that were submitted and are not in the database
         try:
             self._open()
         except BaseException:
             self._folder.close()
             raise
 
-    def _open(self) -> None:
-        self.store = Store(self._folder.database, **self._options)
-        self.writer = Writer(self.store, self._notify)
-        self._place = loading.Place(self.store, self._submit, self.now)
-        listed = self.store.query("SELECT id, name FROM loop ORDER BY id")
+    def _open(self, last: int = 0) -> None:
+        """Open the database; if it cannot be, nothing is changed.
+
+        The loops submit to the writer of their time, and not to one that comes after it.
+        """
+        store = Store(self._folder.database, **self._options)
+        try:
+            listed = store.query("SELECT id, name FROM loop ORDER BY id")
+        except BaseException:
+            store.close()
+            raise
+        self.store, self.writer = store, Writer(store, self._notify, last)
+        writer = self.writer
+        self._place = loading.Place(store, writer.submit, lambda: writer.committed, self.now)
         self._numbers: dict[str, int] = {name: number for number, name in listed}
         self._loops: dict[str, Loop] = {}
         self._snapshots: dict[str, int] = {}
-
-    def _submit(self, unit: Any) -> int:
-        return self.writer.submit(unit)
 
     @property
     def path(self) -> str:
@@ -106,13 +113,23 @@ class Service:
         return list(self._numbers)
 
     def loop(self, name: str) -> Loop:
-        """Return a loop, or raise `UnknownLoop`."""
+        """Return a loop, or raise `UnknownLoop`.
+
+        After a failure of the disk all loops are loaded again first.
+
+        Raises
+        ------
+        FileUnusable
+            If the database still cannot be read or written.
+        """
+        if not self.writer.is_usable:
+            self.recover()
         found = self._loops.get(name)
         if found is None or found.is_broken:
             if name not in self._numbers:
                 raise UnknownLoop(f"there is no loop {shown(name)}")
             if found is not None:
-                self.recover()  # what was submitted is written first
+                self.wait(found.unit)  # what was submitted is written first
             found = self._loops[name] = loading.loaded(self._place, self._numbers[name])
             self._snapshots[name] = found.version
         return found
@@ -162,6 +179,8 @@ class Service:
 
     def wait(self, unit: int) -> None:
         """Return when a unit is on the disk, or raise `FileUnusable`."""
+        if any(unit in lost for lost in self._lost):
+            raise FileUnusable(f"{self.store.path} could not be written: ask again")
         self.writer.wait(unit)
 
     # -- time -------------------------------------------------------------------------------------
@@ -174,23 +193,34 @@ class Service:
             if names:
                 ended += self.loop(name).time_out(names)
         for name, loop in self._loops.items():
-            if loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
+            if not loop.is_broken and loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
                 self.keep(loop)
         return ended
 
     def keep(self, loop: Loop) -> None:
         """Write a snapshot of a loop."""
-        loop.unit = self._submit(loading.snapshot(loop))
+        loop.submit(loading.snapshot(loop))
         self._snapshots[loop.name] = loop.version
 
     def recover(self) -> None:
         """Write what can be written, and load all loops again from what was.
 
-        After a failure of the disk, memory is ahead of the database.
+        After a failure of the disk, memory is ahead of the database. Loops that were returned
+        before refuse everything.
+
+        Raises
+        ------
+        FileUnusable
+            If the database still cannot be opened; another call tries again.
         """
-        self.writer.close()
+        for loop in self._loops.values():
+            loop.is_broken = True
+        before = self.writer
+        before.close()
         self.store.close()
-        self._open()
+        self._open(before.submitted)
+        if before.committed < before.submitted:
+            self._lost.append(range(before.committed + 1, before.submitted + 1))
 
     def close(self) -> None:
         """Write all that was submitted, a snapshot of every loop, and close the folder."""

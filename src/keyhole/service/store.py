@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
 
 import apsw
@@ -28,6 +29,8 @@ VERSION = 1
 # Rows of one INSERT. A statement is one call of SQLite, so that a batch hands over Python's lock a
 # few times, and not once per row.
 CHUNK = 40
+# Rows of the log that are read at a time.
+PAGE = 1_000
 
 SCHEMA = """
 CREATE TABLE loop(
@@ -112,27 +115,24 @@ class Store:
 
     def __init__(self, path: str, *, synchronous: str = "FULL", vfs: str | None = None) -> None:
         self.path = path
-        try:
+        with naming_errors(path):
             self._writer = apsw.Connection(path, vfs=vfs)
-            self._prepare(synchronous)
-            self._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
-        except apsw.NotADBError:
-            raise FileError(f"{path} is not a database") from None
-        except apsw.Error as reason:
-            raise FileUnusable(f"{path} cannot be opened: {reason}") from reason
+            try:
+                self._prepare(synchronous)
+                self._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
+            except BaseException:
+                with suppress(apsw.Error):
+                    self._writer.close(force=True)
+                raise
 
     @classmethod
     def reading(cls, path: str) -> Store:
         """Open a database that another process may write to, and write nothing."""
         store = object.__new__(cls)
         store.path = path
-        try:
+        with naming_errors(path):
             store._writer = store._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
             store._check_version()
-        except apsw.NotADBError:
-            raise FileError(f"{path} is not a database") from None
-        except apsw.Error as reason:
-            raise FileUnusable(f"{path} cannot be read: {reason}") from reason
         return store
 
     def _check_version(self) -> None:
@@ -151,7 +151,8 @@ class Store:
         is_new = writer.execute("SELECT count(*) FROM sqlite_schema").get == 0
         if not is_new:
             self._check_version()
-        writer.pragma("journal_mode", "WAL")
+        if writer.pragma("journal_mode", "WAL") != "wal":
+            raise FileUnusable(f"{self.path} is on a file system without write-ahead logs")
         writer.pragma("synchronous", synchronous)
         if is_new:
             with writer:
@@ -165,9 +166,14 @@ class Store:
         return os.path.dirname(self.path)
 
     def close(self) -> None:
-        """Close the file; what was committed stays."""
-        self._reader.close()
-        self._writer.close()
+        """Close the file; what was committed stays.
+
+        Closing may move the write-ahead log into the database. A failure of that loses nothing: it
+        is done by the next one who opens the file.
+        """
+        for connection in (self._reader, self._writer):
+            with suppress(apsw.Error):  # of a file system layer in Python, even by force
+                connection.close(force=True)
 
     def __enter__(self) -> Self:
         return self
@@ -219,20 +225,20 @@ class Store:
         name : str
             The id of the event.
         """
-        found = self._reader.execute(
+        found = self.query(
             "SELECT seq, request, state, due, learned, learns, last FROM event "
             "WHERE loop = ? AND event = ?",
             (loop, name),
-        ).fetchone()
-        if found is None:
+        )
+        if not found:
             return None
-        seq, request, state, due, learned, learns, last = found
-        rewards = self._reader.execute(
+        seq, request, state, due, learned, learns, last = found[0]
+        rewards = self.query(
             "SELECT reward_id, value FROM reward WHERE loop = ? AND event = ? ORDER BY seq",
             (loop, name),
         )
         return Event(
-            name, seq, request, State(state), due, learned, bool(learns), last, dict(list(rewards))
+            name, seq, request, State(state), due, learned, bool(learns), last, dict(rewards)
         )
 
     def row(self, loop: int, seq: int) -> bytes | None:
@@ -243,13 +249,14 @@ class Store:
         loop, seq : int
             The number of the loop, and that of the row.
         """
-        found = self._reader.execute(
-            "SELECT body FROM log WHERE loop = ? AND seq = ?", (loop, seq)
-        ).fetchone()
-        return None if found is None else found[0]
+        found = self.query("SELECT body FROM log WHERE loop = ? AND seq = ?", (loop, seq))
+        return found[0][0] if found else None
 
     def rows(self, loop: int, after: int = 0, limit: int = -1) -> Iterator[tuple[int, str, bytes]]:
         """Yield number, kind and body of the rows of a loop, in order.
+
+        They are read some at a time: a query that is not at its end would have all others of this
+        connection read the database as it was when that one began.
 
         Parameters
         ----------
@@ -260,14 +267,20 @@ class Store:
         limit : int, default -1
             How many at most; all by default.
         """
-        yield from self._reader.execute(
-            "SELECT seq, kind, body FROM log WHERE loop = ? AND seq > ? ORDER BY seq LIMIT ?",
-            (loop, after, limit),
-        )
+        while limit:
+            size = min(PAGE, limit) if limit > 0 else PAGE
+            page = self.query(
+                "SELECT seq, kind, body FROM log WHERE loop = ? AND seq > ? ORDER BY seq LIMIT ?",
+                (loop, after, size),
+            )
+            yield from page
+            if len(page) < size:
+                return
+            after, limit = page[-1][0], limit - size
 
     def last_seq(self, loop: int) -> int:
         """Return the number of the last row of a loop."""
-        found = self._reader.execute("SELECT max(seq) FROM log WHERE loop = ?", (loop,)).get
+        [(found,)] = self.query("SELECT max(seq) FROM log WHERE loop = ?", (loop,))
         return 0 if found is None else int(found)
 
     def due(self, loop: int, until: float, limit: int) -> list[str]:
@@ -282,19 +295,28 @@ class Store:
         limit : int
             How many at most.
         """
-        found = self._reader.execute(
+        found = self.query(
             "SELECT event FROM event WHERE loop = ? AND due <= ? ORDER BY due LIMIT ?",
             (loop, until, limit),
         )
         return [name for (name,) in found]
 
-    def snapshot(self, loop: int) -> tuple[int, str, bytes, bytes] | None:
-        """Return number of the row, fingerprint, checksum and content of the last snapshot."""
-        return self._reader.execute(
-            "SELECT seq, fingerprint, sha256, model FROM snapshot WHERE loop = ? "
+    def snapshot(self, loop: int, before: int) -> tuple[int, str, bytes, bytes] | None:
+        """Return number of the row, fingerprint, checksum and content of a snapshot, or None.
+
+        Parameters
+        ----------
+        loop : int
+            The number of the loop.
+        before : int
+            The snapshot is the last one of a row before this.
+        """
+        found = self.query(
+            "SELECT seq, fingerprint, sha256, model FROM snapshot WHERE loop = ? AND seq < ? "
             "ORDER BY seq DESC LIMIT 1",
-            (loop,),
-        ).fetchone()
+            (loop, before),
+        )
+        return found[0] if found else None
 
     def snapshots(self, loop: int) -> list[tuple[int, str, bytes]]:
         """Return number of the row, fingerprint and checksum of every snapshot of a loop."""
@@ -318,4 +340,21 @@ class Store:
         values : tuple
             Its values.
         """
-        return list(self._reader.execute(statement, values))
+        with naming_errors(self.path):
+            return list(self._reader.execute(statement, values))
+
+
+@contextmanager
+def naming_errors(path: str) -> Iterator[None]:
+    """Convert an error of SQLite to a `FileError` that names the file."""
+    try:
+        yield
+    except apsw.NotADBError:
+        raise FileError(f"{path} is not a database") from None
+    except apsw.CorruptError as reason:
+        raise FileError(
+            f"{path} is damaged ({reason}): restore it from a backup, or recover what can be read "
+            "with the command .recover of sqlite3"
+        ) from reason
+    except apsw.Error as reason:
+        raise FileUnusable(f"{path} cannot be used: {reason}") from reason

@@ -31,17 +31,22 @@ class Writer:
     notify : callable
         Called by this thread after each commit with the number of the last unit that is committed,
         and None or the failure.
+    last : int, default 0
+        The number of the last unit of the writer before this one: numbers are never used again.
     """
 
     def __init__(
-        self, store: Store, notify: Callable[[int, BaseException | None], None] | None = None
+        self,
+        store: Store,
+        notify: Callable[[int, BaseException | None], None] | None = None,
+        last: int = 0,
     ) -> None:
         self._store, self._notify = store, notify
         self._waiting: list[Unit] = []
         self._changed = threading.Condition()
         self._ends = False
-        self.submitted = 0  # the number of the last unit that was submitted
-        self.committed = 0  # and of the last that is on the disk
+        self.submitted = last  # the number of the last unit that was submitted
+        self.committed = last  # and of the last that is on the disk
         self.failure: BaseException | None = None
         self.seconds = 0.0  # that commits took in all, and how many there were
         self.commits = 0
@@ -81,6 +86,11 @@ class Writer:
         reason = self.failure or "it was closed"
         return FileUnusable(f"{self._store.path} cannot be written: {reason}")
 
+    @property
+    def is_usable(self) -> bool:
+        """False after a failure, or after it was closed."""
+        return self.failure is None and not self._ends
+
     def _is_over(self) -> bool:
         return self._ends and not self._waiting and not self._thread.is_alive()
 
@@ -113,7 +123,19 @@ class Writer:
                     self.failure = failure
                     self._waiting.clear()
                 self._changed.notify_all()
-            if self._notify is not None:
-                self._notify(self.committed, failure)
+            failure = self._tell(failure)
             if failure is not None:
                 return
+
+    def _tell(self, failure: BaseException | None) -> BaseException | None:
+        """Notify, and return the failure; also that of notifying, after which nobody would hear."""
+        try:
+            if self._notify is not None:
+                self._notify(self.committed, failure)
+        except BaseException as reason:
+            failure = failure or reason
+            with self._changed:
+                self.failure = failure
+                self._waiting.clear()
+                self._changed.notify_all()
+        return failure

@@ -141,6 +141,10 @@ class Writes(Bandit):
         row = last_decision(log.rows_of(event))
         if row is None:
             self._unknown(event, log)
+        return self.decision_of(row)
+
+    def decision_of(self, row: rows.Decision | rows.Given) -> Decision:
+        """Return the decision that a row of the log tells of."""
         found = decision_of(row, self._decision_columns())
         found._run = self._lineage.run  # what is in the log was seen
         return found

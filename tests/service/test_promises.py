@@ -1,0 +1,266 @@
+"""The promises of the service, each with a test that was seen to fail."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyhole.errors import FileUnusable, InvalidValue
+from keyhole.service import Action, DecideRequest, Service
+from tests.service.history import check
+
+PLAIN: dict[str, Any] = {"arms": ["A", "B"], "dim": 2}
+
+
+class Moved:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+@pytest.fixture(name="clock")
+def _clock() -> Moved:
+    return Moved()
+
+
+@pytest.fixture(name="service")
+def _service(tmp_path: Path, clock: Moved) -> Iterator[Service]:
+    service = Service(tmp_path, now=clock)
+    yield service
+    service.close()
+
+
+def decide(service: Service, loop: str, event: str, context: Any = (1.0, 0.5), **more: Any) -> Any:
+    given = list(context) if isinstance(context, tuple) else context
+    decided = service.decide(loop, DecideRequest(context=given, event_id=event, **more))
+    service.wait(decided.unit)
+    return decided
+
+
+def reopened(service: Service) -> bytes:
+    """Return the state of the loop "home" after all was loaded again, without a snapshot."""
+    service.recover()
+    return service.loop("home").model()
+
+
+def test_forgetting_is_replayed(service: Service) -> None:
+    """P9: from the rows, and where only the row `forget` comes after the snapshot."""
+    loop = service.create("home", PLAIN)
+    for k in range(6):
+        decide(service, "home", f"e{k}", (float(k), 1.0))
+        loop.reward(f"e{k}", 0.5 * k)
+    loop.forget("e1")
+    assert reopened(service) == loop.model()
+    loop = service.loop("home")
+    service.keep(loop)
+    loop.forget("e2")
+    state = loop.model()
+    assert reopened(service) == state
+    assert sum(service.loop("home").bandit.counts.values()) == 4
+    check(service.path, service=service)  # the sums are those of the other four, to 1e-12
+
+
+def break_commits(service: Service, monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
+    """Have the next commits of the open database fail."""
+    commit, left = service.store.commit, [times]
+
+    def failing(units: Any) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise FileUnusable("the disk is full")
+        commit(units)
+
+    monkeypatch.setattr(service.store, "commit", failing)
+
+
+def test_a_lost_unit_is_never_acknowledged(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: also when others have been written since, under numbers of their own."""
+    unit = service.create("home", PLAIN).unit
+    service.wait(unit)
+    break_commits(service, monkeypatch)
+    lost = service.decide("home", DecideRequest(context=[1.0, 0.0], event_id="lost"))
+    with pytest.raises(FileUnusable, match="disk is full"):
+        service.wait(lost.unit)
+    service.recover()
+    for k in range(5):
+        decide(service, "home", f"e{k}")
+    with pytest.raises(FileUnusable, match="ask again"):
+        service.wait(lost.unit)
+    again = decide(service, "home", "lost", (1.0, 0.0))
+    assert not again.is_replay
+    check(service.path, service=service)
+
+
+def test_what_could_not_be_handed_over_is_not_answered_as_known(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: the second ask after a failure must not be taken for the retry of the first."""
+    loop = service.create("home", PLAIN)
+    decide(service, "home", "good")
+    break_commits(service, monkeypatch)
+    with pytest.raises(FileUnusable):
+        decide(service, "home", "lost")
+    request = DecideRequest(context=[1.0, 0.5], event_id="e1")
+    for _ in range(2):  # the loop as the caller holds it, and not the service, which recovers
+        with pytest.raises(FileUnusable):
+            service.wait(loop.decide("e1", request, b"digest").unit)
+    for call in (lambda: loop.reward("good", 1.0), lambda: loop.activate("good")):
+        with pytest.raises(FileUnusable):
+            call()
+    assert service.loop("home") is not loop
+    assert not decide(service, "home", "e1").is_replay
+    check(service.path, service=service)
+
+
+def test_a_loop_of_before_a_recovery_writes_nothing(service: Service) -> None:
+    """P5: its rows would leave a gap, or come twice."""
+    old = service.create("home", PLAIN)
+    decide(service, "home", "e0")
+    service.recover()
+    decide(service, "home", "e1")
+    with pytest.raises(FileUnusable, match="loaded again"):
+        old.reward("e0", 1.0)
+    with pytest.raises(FileUnusable, match="closed"):
+        service.keep(old)
+    service.loop("home").reward("e0", 1.0)
+    service.wait(service.loop("home").unit)
+    check(service.path, service=service)
+
+
+def test_an_event_on_its_way_to_the_disk_stays_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P3: a reward that comes again while its first commit is under way counts once."""
+    monkeypatch.setattr("keyhole.service.loading.CACHED_EVENTS", 2)
+    with Service(tmp_path) as service:
+        loop = service.create("home", PLAIN)
+        for k in range(3):
+            decide(service, "home", f"e{k}")
+        may_commit, commit = threading.Event(), service.store.commit
+
+        def slow(units: Any) -> None:
+            assert may_commit.wait(10.0)
+            commit(units)
+
+        monkeypatch.setattr(service.store, "commit", slow)
+        assert loop.reward("e0", 1.0).status == "counted"
+        for k in range(3, 8):
+            service.decide("home", DecideRequest(context=[1.0, 0.5], event_id=f"e{k}"))
+        assert loop.reward("e0", 1.0).status == "duplicate"
+        assert service.decide("home", DecideRequest(context=[1.0, 0.5], event_id="e3")).is_replay
+        may_commit.set()
+        service.wait(loop.unit)
+        assert sum(loop.bandit.counts.values()) == 1
+        decide(service, "home", "e8")
+        decide(service, "home", "e9")
+        assert len(loop.events._events) == 2, "what is on the disk is let go of"
+        check(service.path, service=service)
+
+
+def test_reading_the_log_hides_no_commit(service: Service) -> None:
+    """P3: a query that is not at its end would show the database as it was."""
+    loop = service.create("home", PLAIN)
+    for k in range(5):
+        decide(service, "home", f"e{k}")
+    reading = service.store.rows(loop.number)
+    assert next(reading)[0] == 1
+    decide(service, "home", "later")
+    event = service.store.event(loop.number, "later")
+    assert event is not None
+    assert event.seq == loop.version
+    assert [seq for seq, *_ in reading] == list(range(2, 8))
+
+
+def test_pages_of_the_log_have_every_row_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = service.create("home", PLAIN)
+    for k in range(8):
+        decide(service, "home", f"e{k}")
+    for size in (1, 3, 5, 10, 11):
+        monkeypatch.setattr("keyhole.service.store.PAGE", size)
+        for after, limit, wanted in ((0, -1, range(1, 11)), (4, 5, range(5, 10)), (9, 9, (10,))):
+            found = [seq for seq, *_ in service.store.rows(loop.number, after, limit)]
+            assert found == list(wanted)
+
+
+def test_what_cannot_be_written_leaves_no_gap(service: Service) -> None:
+    """P5: an arm whose name is no text of UTF-8 changes memory, and has no row."""
+    service.create("home", PLAIN)
+    with pytest.raises(UnicodeEncodeError):
+        service.loop("home").add_arms(["\ud800"])
+    decide(service, "home", "e1")
+    assert service.loop("home").bandit.arms == ("A", "B")
+    check(service.path, service=service)
+
+
+def test_a_refused_request_breaks_nothing(service: Service) -> None:
+    """P2: what it added before it was refused is in the log, or it is not in memory."""
+    loop = service.create("home", PLAIN)
+    for _ in range(2):
+        with pytest.raises(InvalidValue):
+            decide(service, "home", "e1", (1.0, 2.0, 3.0), actions=[Action(id="A"), Action(id="N")])
+    assert service.loop("home") is loop, "one bad request must not have everything loaded again"
+    assert not decide(service, "home", "e1").is_replay
+    check(service.path, service=service)
+
+
+def test_a_broken_loop_is_not_kept(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keyhole.service.service.SNAPSHOT_EVERY", 1)
+    loop = service.create("home", PLAIN)
+    decide(service, "home", "e1")
+    loop.is_broken = True
+    service.tick()
+    service.wait(loop.unit)
+    assert service.store.query("SELECT count(*) FROM snapshot") == [(0,)]
+
+
+def test_whoever_cannot_be_notified_is_no_reason_to_wait_for_ever(tmp_path: Path) -> None:
+    def notify(_: int, __: BaseException | None) -> None:
+        raise RuntimeError("the event loop is closed")
+
+    service = Service(tmp_path, notify=notify)
+    service.wait(service.create("home", PLAIN).unit)
+    service.writer._thread.join(10.0)
+    assert not service.writer.is_usable
+    service.recover()
+    assert service.names == ["home"]
+    service.create("other", PLAIN)
+    service.writer._thread.join(10.0)
+    with pytest.raises(FileUnusable, match="event loop is closed"):
+        service.close()
+
+
+def test_a_new_folder_is_synced_with_those_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: a database that is synced would be lost with its folder."""
+    synced, fsync = set(), os.fsync
+
+    def noting(handle: int) -> None:
+        synced.add(os.fstat(handle).st_ino)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    Service(tmp_path / "a" / "b").close()
+    assert {tmp_path.stat().st_ino, (tmp_path / "a").stat().st_ino} <= synced
+
+
+def test_an_event_of_a_loop_that_is_off_is_active(service: Service) -> None:
+    """The table of events follows from the rows: those of the mode "off" know no deferring."""
+    service.create("home", {**PLAIN, "mode": "off"})
+    decide(service, "home", "e1", defer=True)
+    check(service.path, service=service)
+    service.loop("home").activate("e1")
+    assert service.loop("home").reward("e1", 1.0).status == "ignored"
+    service.wait(service.loop("home").unit)
+    check(service.path, service=service)
