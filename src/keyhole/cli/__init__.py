@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from keyhole.cli import audit, certify, data, evaluate, reproduce, simulate, theory
+from keyhole.cli import audit, certify, data, evaluate, keys, reproduce, serve, simulate, theory
 
 app = typer.Typer(
     name="keyhole",
@@ -20,7 +20,9 @@ app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.add_typer(data.app, name="data")
+app.add_typer(keys.app, name="keys")
 
 
 @app.callback(invoke_without_command=True)

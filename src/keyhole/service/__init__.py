@@ -11,6 +11,9 @@ except ImportError as _reason:
         f"{install_line('service')}"
     ) from None
 
+from keyhole.service.config import loops_of
+from keyhole.service.http import Limits, Options, application, serve
+from keyhole.service.keys import ROLES, Key, KeyFile, Role
 from keyhole.service.loop import Conflict, Decided, Loop, NotYet
 from keyhole.service.requests import (
     Action,
@@ -23,17 +26,26 @@ from keyhole.service.service import Service, UnknownLoop
 from keyhole.service.settings import LoopSettings, RewardSettings
 
 __all__ = [
+    "ROLES",
     "Action",
     "Conflict",
     "DecideAnswer",
     "DecideRequest",
     "Decided",
+    "Key",
+    "KeyFile",
+    "Limits",
     "Loop",
     "LoopSettings",
     "NotYet",
+    "Options",
     "RewardAnswer",
     "RewardRequest",
     "RewardSettings",
+    "Role",
     "Service",
     "UnknownLoop",
+    "application",
+    "loops_of",
+    "serve",
 ]

@@ -105,6 +105,11 @@ class Service:
         """The names of all loops."""
         return list(self._numbers)
 
+    @property
+    def in_memory(self) -> list[Loop]:
+        """The loops that were used since the start."""
+        return list(self._loops.values())
+
     def loop(self, name: str) -> Loop:
         """Return a loop, or raise `UnknownLoop`."""
         found = self._loops.get(name)
