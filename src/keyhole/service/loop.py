@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from keyhole.errors import InvalidValue, shown
 from keyhole.online import LoggedBandit, rows
@@ -124,7 +125,7 @@ class Loop:
             raise NotYet(f"at_least must be at most {self.version}, got {request.at_least}")
         candidates = Candidates.of(self.bandit, self.settings, request)
         if candidates.ignored:
-            self._count_ignored(candidates.ignored)
+            self.count_ignored(candidates.ignored)
         with self._unit() as unit:
             event = Event(event_id, 0, digest, State.DEFERRED if request.defer else State.OPEN)
             self._decide(event, candidates, request.defer)
@@ -134,7 +135,7 @@ class Loop:
                 self._begin(event)
         return Decided(self._answer(event, request), False, self.unit)
 
-    def _count_ignored(self, names: list[str]) -> None:
+    def count_ignored(self, names: list[str]) -> None:
         """Count fields that the features do not have; of endless names only the first."""
         for name in names:
             if name in self.ignored or len(self.ignored) < MOST_IGNORED:
@@ -193,7 +194,7 @@ class Loop:
         if not isinstance(row, rows.Decision):
             raise InvalidValue(f"event {shown(name)} was served by a baseline, not decided")
         decision = self.bandit.decision(name)
-        y = None if len(row.y) == 1 else row.y
+        y = np.array(row.y[0] if len(row.y) == 1 else row.y, dtype=np.float64)  # null is NaN
         explanation = asdict(self.bandit.explain(decision, y, among=row.arms))
         return {**explanation, "version": self.version}
 

@@ -17,6 +17,7 @@ import msgspec
 
 from keyhole.errors import InvalidValue, shown
 from keyhole.files import Path
+from keyhole.online import Bandit
 from keyhole.service import loading
 from keyhole.service.clock import Clock
 from keyhole.service.folder import Folder
@@ -122,7 +123,12 @@ class Service:
             self._snapshots[name] = found.version
         return found
 
-    def create(self, name: str, settings: LoopSettings | dict[str, Any]) -> Loop:
+    def create(
+        self,
+        name: str,
+        settings: LoopSettings | dict[str, Any],
+        bandit: Bandit | None = None,
+    ) -> Loop:
         """Make a loop, or change the settings of one that is there.
 
         Parameters
@@ -131,6 +137,8 @@ class Service:
             Its name: letters, digits, ".", "_" and "-".
         settings : LoopSettings or dict
             Its settings.
+        bandit : Bandit, optional
+            What a new loop goes on from.
         """
         if not NAME.fullmatch(name):
             raise InvalidValue(
@@ -144,7 +152,7 @@ class Service:
                 loop.change(checked)
             return loop
         number = max(self._numbers.values(), default=0) + 1
-        loop = loading.made(self._place, number, name, checked)
+        loop = loading.made(self._place, number, name, checked, bandit)
         self._numbers[name], self._loops[name], self._snapshots[name] = number, loop, loop.version
         return loop
 
@@ -162,7 +170,7 @@ class Service:
         digest : bytes, optional
             A digest of it; by default that of its content.
         """
-        event = request.event_id or new_event_id(self._now())
+        event = new_event_id(self._now()) if request.event_id is None else request.event_id
         return self.loop(name).decide(event, request, digest or request_digest(request))
 
     def wait(self, unit: int) -> None:

@@ -94,7 +94,7 @@ class Application:
             if b"origin" in request.headers:
                 extra = self.access.cors(request.headers)
             if route.role is not None:
-                self.access.check(request, route.role, params[0] if route.has_loop else None)
+                self.access.check(request, route.role, params[0] if route.has_loop else route.loop)
             response = await route.handler(self, request)
         except Exception as error:
             response, extra = self._problem(error, scope, route, extra)

@@ -10,6 +10,7 @@ from keyhole.service.http.access import Access, is_loopback
 from keyhole.service.http.app import Application
 from keyhole.service.http.commits import Commits
 from keyhole.service.http.limits import Limits
+from keyhole.service.http.personalizer import personalizer_routes
 from keyhole.service.http.routes import native_routes
 from keyhole.service.http.routing import Router
 from keyhole.service.keys import KeyFile
@@ -80,7 +81,7 @@ def application(folder: Path, options: Options | None = None) -> Application:
             service,
             commits,
             Access(keys, is_public=is_public, origins=options.origins),
-            Router(native_routes()),
+            Router([*native_routes(), *personalizer_routes()]),
             limits=options.limits,
             log_requests=options.log_requests,
         )

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from keyhole.service.http import batches, deciding, events, loops, status
+from typing import Any
+
+from keyhole.service.http import (
+    batches,
+    deciding,
+    events,
+    logpage,
+    loops,
+    model,
+    openapi,
+    reads,
+    status,
+)
 from keyhole.service.http.about import About
 from keyhole.service.http.routing import Route
 from keyhole.service.requests import DecideAnswer, DecideRequest, RewardAnswer, RewardRequest
@@ -91,6 +103,7 @@ def native_routes() -> list[Route]:
             ),
         ),
         *_event_routes(),
+        *_read_routes(),
         *_status_routes(),
     ]
 
@@ -124,7 +137,7 @@ def _event_routes() -> list[Route]:
             about=About(
                 "Show an event.",
                 {200: events.EventView},
-                query={"explain": {"type": "boolean"}},
+                query={"explain": {"schema": {"type": "boolean"}}},
                 problems=(410,),
             ),
         ),
@@ -134,6 +147,74 @@ def _event_routes() -> list[Route]:
             handler=events.forget,
             role="admin",
             about=About("Forget an event.", {200: events.Done}, problems=(410,)),
+        ),
+    ]
+
+
+def _read_routes() -> list[Route]:
+    octets = "application/octet-stream"
+    value: dict[str, Any] = {"content": {"application/json": {}}}
+    number = {"schema": {"type": "integer", "minimum": 0}}
+    return [
+        Route(
+            method="GET",
+            path=LOOP + "/effects",
+            handler=reads.effects,
+            role="read",
+            about=About("Show what was learned of each arm.", {200: reads.EffectsView}),
+        ),
+        Route(
+            method="GET",
+            path=LOOP + "/probabilities",
+            handler=reads.get_probabilities,
+            role="read",
+            about=About(
+                "Show how likely each candidate is; nothing is drawn.",
+                {200: reads.ProbabilitiesView},
+                query={"context": value, "actions": value, "exclude": value},
+            ),
+        ),
+        Route(
+            method="POST",
+            path=LOOP + "/probabilities",
+            handler=reads.post_probabilities,
+            role="read",
+            about=About(
+                "Show how likely each candidate is; nothing is drawn.",
+                {200: reads.ProbabilitiesView},
+                body=DecideRequest,
+            ),
+        ),
+        Route(
+            method="GET",
+            path=LOOP + "/model",
+            handler=model.get_model,
+            role="read",
+            about=About("Download the bandit.", {200: None}, content=octets),
+        ),
+        Route(
+            method="PUT",
+            path=LOOP + "/model",
+            handler=model.put_model,
+            role="admin",
+            about=About(
+                "Make a loop that goes on from a saved bandit.",
+                {201: loops.LoopView},
+                takes=octets,
+                problems=(409,),
+            ),
+        ),
+        Route(
+            method="GET",
+            path=LOOP + "/log",
+            handler=logpage.log,
+            role="read",
+            about=About(
+                "Read rows of the log, as JSON lines or as Arrow.",
+                {200: None},
+                query={"after": number, "limit": number},
+                content="application/x-ndjson",
+            ),
         ),
     ]
 
@@ -153,6 +234,13 @@ def _status_routes() -> list[Route]:
             handler=status.readyz,
             role=None,
             about=About("Say whether decisions can be written.", {200: status.Status}),
+        ),
+        Route(
+            method="GET",
+            path="/openapi.json",
+            handler=openapi.openapi,
+            role=None,
+            about=About("This document.", {200: None}),
         ),
         Route(
             method="GET",

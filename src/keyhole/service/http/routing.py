@@ -35,6 +35,8 @@ class Route:
         The role that a key must have; None if none is needed.
     about : Any, optional
         What the OpenAPI document tells of it.
+    loop : str, optional
+        The loop that it is about, if the path does not tell.
     problem : callable, optional
         What renders an error, with the id of the request.
     """
@@ -44,6 +46,7 @@ class Route:
     handler: Handler
     role: Role | None
     about: Any = None
+    loop: str | None = None
     problem: Callable[[Problem, str], Response] = response_of
 
     @property
