@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from keyhole.cli import audit, certify, data, evaluate, folder, reproduce, simulate, theory
+from keyhole.cli import (
+    audit,
+    certify,
+    data,
+    evaluate,
+    folder,
+    keys,
+    reproduce,
+    serve,
+    simulate,
+    theory,
+)
 
 app = typer.Typer(
     name="keyhole",
@@ -20,11 +31,13 @@ app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("verify", epilog=folder.VERIFY)(folder.verify)
 app.command("replay", epilog=folder.REPLAY)(folder.replay)
 app.command("compact", epilog=folder.COMPACT)(folder.compact)
 app.command("export", epilog=folder.EXPORT)(folder.export)
 app.add_typer(data.app, name="data")
+app.add_typer(keys.app, name="keys")
 
 
 @app.callback(invoke_without_command=True)

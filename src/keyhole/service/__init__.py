@@ -12,7 +12,10 @@ except ImportError as _reason:
     ) from None
 
 from keyhole.service.compacting import Compacted, compact
+from keyhole.service.config import loops_of
 from keyhole.service.exporting import export, replay
+from keyhole.service.http import Limits, Options, application, serve
+from keyhole.service.keys import ROLES, Key, KeyFile, Role
 from keyhole.service.loop import Conflict, Decided, Loop, NotYet
 from keyhole.service.requests import (
     Action,
@@ -26,23 +29,32 @@ from keyhole.service.settings import LoopSettings, RewardSettings
 from keyhole.service.verifying import Verified, verify
 
 __all__ = [
+    "ROLES",
     "Action",
     "Compacted",
     "Conflict",
     "DecideAnswer",
     "DecideRequest",
     "Decided",
+    "Key",
+    "KeyFile",
+    "Limits",
     "Loop",
     "LoopSettings",
     "NotYet",
+    "Options",
     "RewardAnswer",
     "RewardRequest",
     "RewardSettings",
+    "Role",
     "Service",
     "UnknownLoop",
     "Verified",
+    "application",
     "compact",
     "export",
+    "loops_of",
     "replay",
+    "serve",
     "verify",
 ]

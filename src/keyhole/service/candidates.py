@@ -52,6 +52,8 @@ class Candidates(NamedTuple):
         """
         features = bandit.learner.features
         context, ignored = _known_fields(request.context, features, settings)
+        if settings.dim is not None and len(context) != settings.dim:
+            raise InvalidValue(f"context must have {settings.dim} numbers, got {len(context)}")
         excluded = set(request.exclude)
         if request.actions is None:
             _check_excluded(excluded, bandit.arms)

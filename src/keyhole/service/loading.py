@@ -43,7 +43,9 @@ def fingerprint() -> str:
     return f"{keyhole.__version__} {kernels.BUILD} {platform.machine()}"
 
 
-def made(place: Place, number: int, name: str, settings: LoopSettings) -> Loop:
+def made(
+    place: Place, number: int, name: str, settings: LoopSettings, bandit: Bandit | None = None
+) -> Loop:
     """Make a new loop, and have its first rows written.
 
     Parameters
@@ -56,10 +58,13 @@ def made(place: Place, number: int, name: str, settings: LoopSettings) -> Loop:
         Its name.
     settings : LoopSettings
         Its settings.
+    bandit : Bandit, optional
+        What it goes on from; nothing by default.
     """
     key = secrets.token_bytes(32)
     events, journal = _parts(place, number, name)
-    bandit = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
+    if bandit is None:
+        bandit = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
     logged = LoggedBandit.writing_to(bandit, journal, key)
     logged.write_start()
     journal.append(rows.Settings, settings=settings.to_dict())

@@ -28,6 +28,8 @@ from keyhole.service.settings import LoopSettings
 from keyhole.service.store import RewardRow, Unit, event_row
 
 LONGEST_ID = 200
+# Names of fields that are ignored, and counted.
+MOST_IGNORED = 200
 # Events that time out in one unit.
 MOST_DUE = 500
 
@@ -100,6 +102,7 @@ class Loop:
         self._submit, self._now = submit, now
         self.unit = 0  # the last one that this loop submitted
         self.is_broken = False  # memory is ahead of what was submitted
+        self.ignored: dict[str, int] = {}  # fields that the features do not have, and how often
 
     @property
     def version(self) -> int:
@@ -128,6 +131,8 @@ class Loop:
         if request.at_least is not None and request.at_least > self.version:
             raise NotYet(f"at_least must be at most {self.version}, got {request.at_least}")
         candidates = Candidates.of(self.bandit, self.settings, request)
+        if candidates.ignored:
+            self.count_ignored(candidates.ignored)
         with self._unit() as unit:
             event = Event(event_id, 0, digest, State.DEFERRED if request.defer else State.OPEN)
             self._decide(event, candidates, request.defer)
@@ -136,6 +141,12 @@ class Loop:
             if not request.defer:
                 self._begin(event)
         return Decided(self._answer(event, request), False, self.unit)
+
+    def count_ignored(self, names: list[str]) -> None:
+        """Count fields that the features do not have; of endless names only the first."""
+        for name in names:
+            if name in self.ignored or len(self.ignored) < MOST_IGNORED:
+                self.ignored[name] = self.ignored.get(name, 0) + 1
 
     def _decide(self, event: Event, candidates: Candidates, deferred: bool) -> None:
         """Choose, and write down what was chosen."""
@@ -198,8 +209,7 @@ class Loop:
         if not isinstance(row, rows.Decision):
             raise InvalidValue(f"event {shown(name)} was served by a baseline, not decided")
         decision = self.bandit.decision(name)
-        seen = np.array(row.y, dtype=np.float64)
-        y = seen if len(seen) > 1 else seen[0]
+        y = np.array(row.y[0] if len(row.y) == 1 else row.y, dtype=np.float64)  # null is NaN
         explanation = asdict(self.bandit.explain(decision, y, among=row.arms))
         return {**explanation, "version": self.version}
 

@@ -17,6 +17,7 @@ import msgspec
 
 from keyhole.errors import FileUnusable, InvalidValue, shown
 from keyhole.files import Path
+from keyhole.online import Bandit
 from keyhole.service import loading
 from keyhole.service.clock import Clock
 from keyhole.service.folder import Folder
@@ -112,6 +113,11 @@ class Service:
         """The names of all loops."""
         return list(self._numbers)
 
+    @property
+    def in_memory(self) -> list[Loop]:
+        """The loops that were used since the start."""
+        return list(self._loops.values())
+
     def loop(self, name: str) -> Loop:
         """Return a loop, or raise `UnknownLoop`.
 
@@ -134,7 +140,12 @@ class Service:
             self._snapshots[name] = found.version
         return found
 
-    def create(self, name: str, settings: LoopSettings | dict[str, Any]) -> Loop:
+    def create(
+        self,
+        name: str,
+        settings: LoopSettings | dict[str, Any],
+        bandit: Bandit | None = None,
+    ) -> Loop:
         """Make a loop, or change the settings of one that is there.
 
         Parameters
@@ -143,6 +154,8 @@ class Service:
             Its name: letters, digits, ".", "_" and "-".
         settings : LoopSettings or dict
             Its settings.
+        bandit : Bandit, optional
+            What a new loop goes on from.
         """
         if not NAME.fullmatch(name):
             raise InvalidValue(
@@ -156,7 +169,7 @@ class Service:
                 loop.change(checked)
             return loop
         number = max(self._numbers.values(), default=0) + 1
-        loop = loading.made(self._place, number, name, checked)
+        loop = loading.made(self._place, number, name, checked, bandit)
         self._numbers[name], self._loops[name], self._snapshots[name] = number, loop, loop.version
         return loop
 
@@ -174,7 +187,7 @@ class Service:
         digest : bytes, optional
             A digest of it; by default that of its content.
         """
-        event = request.event_id or new_event_id(self.now())
+        event = new_event_id(self.now()) if request.event_id is None else request.event_id
         return self.loop(name).decide(event, request, digest or request_digest(request))
 
     def wait(self, unit: int) -> None:

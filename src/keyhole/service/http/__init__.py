@@ -1,0 +1,7 @@
+"""The decision service over HTTP: an ASGI application, and the server that runs it."""
+
+from keyhole.service.http.limits import Limits
+from keyhole.service.http.making import Options, application
+from keyhole.service.http.server import serve
+
+__all__ = ["Limits", "Options", "application", "serve"]

@@ -1,0 +1,41 @@
+"""`About`: what the OpenAPI document tells of a route."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class About(NamedTuple):
+    """What the OpenAPI document tells of a route.
+
+    Attributes
+    ----------
+    summary : str
+        A sentence.
+    answers : dict of int to type
+        The type of the answer for each status of success; None if it has no schema.
+    body : type, optional
+        The type of the body; of a line if there are several.
+    query : dict, optional
+        The schema of each parameter of the query.
+    problems : tuple of int, default ()
+        Statuses of errors beside those that every route has.
+    lines : bool, default False
+        Whether body and answer are newline-delimited JSON.
+    content : str, default "application/json"
+        The type of the answer's content.
+    takes : str, default "application/json"
+        The type of the body's content.
+    error : type, optional
+        The type of an error; `ProblemDetails` by default.
+    """
+
+    summary: str
+    answers: dict[int, Any]
+    body: Any = None
+    query: dict[str, Any] = {}  # noqa: RUF012 - it is not changed
+    problems: tuple[int, ...] = ()
+    lines: bool = False
+    content: str = "application/json"
+    takes: str = "application/json"
+    error: Any = None

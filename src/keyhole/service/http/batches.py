@@ -1,0 +1,95 @@
+"""Batches: newline-delimited JSON in, a line with a status out for each, in one commit or a few.
+
+A line that is refused does not hold up the others. All that was accepted is on the disk before the
+answer begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from keyhole.errors import FileError
+from keyhole.service.http import responses
+from keyhole.service.http.problems import Problem, ProblemDetails, details, problem_of
+from keyhole.service.http.request import Request
+from keyhole.service.http.responses import Response
+from keyhole.service.requests import DecideAnswer, RewardAnswer
+
+if TYPE_CHECKING:
+    from keyhole.service.http.app import Application
+    from keyhole.service.writer import Writer
+
+# Lines after which other requests have their turn.
+TURN = 20
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to a line of `decide:batch`."""
+
+    status: int
+    answer: DecideAnswer
+    replay: bool = False
+
+
+class Reward(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to a line of `rewards`."""
+
+    status: int
+    answer: RewardAnswer
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a line that was refused."""
+
+    status: int
+    problem: ProblemDetails
+
+
+async def answered(
+    app: Application, request: Request, one: Callable[[bytes], tuple[int, Any]]
+) -> Response:
+    """Answer each line of a batch.
+
+    Parameters
+    ----------
+    app : Application
+        The application.
+    request : Request
+        The request.
+    one : callable
+        Answers a line: returns the unit that it wrote, and the answer.
+    """
+    body = await request.body(app.limits.batch)
+    given = [line for line in body.split(b"\n") if line.strip()]
+    if len(given) > app.limits.batch_lines:
+        raise Problem(
+            413, f"a batch must have at most {app.limits.batch_lines} lines, got {len(given)}"
+        )
+    answers: list[Any] = []
+    # A service that recovers in between has another writer, with numbers of its own.
+    units: dict[Writer, int] = {}
+    for number, line in enumerate(given):
+        if number % TURN == TURN - 1:
+            await asyncio.sleep(0)
+        try:
+            unit, answer = one(line)
+        except FileError:
+            raise
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.status >= 500:
+                raise
+            answer = Refused(status=problem.status, problem=details(problem))
+        else:
+            writer = app.service.writer
+            units[writer] = max(unit, units.get(writer, 0))
+        answers.append(answer)
+    response = responses.lines(answers)
+    for writer, unit in units.items():
+        if writer.committed < unit:
+            await app.commits.future(writer, unit)
+    return response

@@ -1,0 +1,157 @@
+"""Routes of events: rewards, activation, what became of one, and forgetting it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from keyhole.online import rows
+from keyhole.service.answers import decide_answer
+from keyhole.service.events import State
+from keyhole.service.http import batches, responses
+from keyhole.service.http.request import Request
+from keyhole.service.http.responses import Response
+from keyhole.service.loop import Loop
+from keyhole.service.requests import DecideAnswer, RewardRequest
+
+if TYPE_CHECKING:
+    from keyhole.service.http.app import Application
+
+EventState = Literal["deferred", "open", "ended"]
+
+
+class RewardLine(RewardRequest, frozen=True, kw_only=True):
+    """A reward of a batch, with the id of its event."""
+
+    event_id: str
+
+
+class EventView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an event.
+
+    Parameters
+    ----------
+    event_id : str
+        Its id.
+    state : str
+        "deferred": it waits for its activation. "open": it waits for rewards. "ended": rewards are
+        late.
+    decision : DecideAnswer
+        What was answered.
+    rewards : dict of str to float
+        The rewards that came, by their ids.
+    total : float or None
+        What they come to.
+    learned : float or None
+        What was learned; null if nothing was.
+    due : float or None
+        When rewards are no longer waited for, in seconds since 1970.
+    seq : int
+        The number of its row in the log.
+    explanation : dict, optional
+        What each feature adds, by what is known now.
+    """
+
+    event_id: str
+    state: EventState
+    decision: DecideAnswer
+    rewards: dict[str, float]
+    total: float | None
+    learned: float | None
+    due: float | None
+    seq: int
+    explanation: dict[str, Any] | None = None
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done to an event."""
+
+    event_id: str
+    status: Literal["active", "forgotten"]
+    version: int
+
+
+_reward = msgspec.json.Decoder(RewardRequest)
+_reward_line = msgspec.json.Decoder(RewardLine)
+
+
+async def reward(app: Application, request: Request) -> Response:
+    """Take a reward of an event."""
+    given = _reward.decode(await request.body(app.limits.body))
+    loop = app.ready().loop(request.params[0])
+    response = responses.json(loop.reward(request.params[1], given.value, given.reward_id))
+    await app.commits.wait(loop.unit)
+    return response
+
+
+async def reward_batch(app: Application, request: Request) -> Response:
+    """Take the reward of each line, and answer each with a status of its own."""
+
+    def one(line: bytes) -> tuple[int, Any]:
+        given = _reward_line.decode(line)
+        loop = app.ready().loop(request.params[0])
+        answer = loop.reward(given.event_id, given.value, given.reward_id)
+        return loop.unit, batches.Reward(status=200, answer=answer)
+
+    return await batches.answered(app, request, one)
+
+
+async def activate(app: Application, request: Request) -> Response:
+    """Make a deferred event active."""
+    await request.body(app.limits.body)
+    loop = app.ready().loop(request.params[0])
+    loop.activate(request.params[1])
+    done = Done(event_id=request.params[1], status="active", version=loop.version)
+    await app.commits.wait(loop.unit)
+    return responses.json(done)
+
+
+async def forget(app: Application, request: Request) -> Response:
+    """Take an event out of what was learned."""
+    loop = app.ready().loop(request.params[0])
+    loop.forget(request.params[1])
+    done = Done(event_id=request.params[1], status="forgotten", version=loop.version)
+    await app.commits.wait(loop.unit)
+    return responses.json(done)
+
+
+async def event(app: Application, request: Request) -> Response:
+    """Show an event."""
+    loop = app.ready().loop(request.params[0])
+    view = event_view(loop, request.params[1], explain=request.query().get("explain") == "true")
+    await app.commits.wait(loop.unit)
+    return responses.json(view)
+
+
+def event_view(loop: Loop, name: str, *, explain: bool = False) -> EventView:
+    """Return what is known of an event.
+
+    Parameters
+    ----------
+    loop : Loop
+        Its loop.
+    name : str
+        Its id.
+    explain : bool, default False
+        Say what each feature adds.
+    """
+    found = loop.journal.event(name)
+    row = loop.journal.row_of(found)
+    settings = loop.settings.reward
+    states: dict[State, EventState] = {
+        State.DEFERRED: "deferred",
+        State.OPEN: "open",
+        State.ENDED: "ended",
+    }
+    return EventView(
+        event_id=found.name,
+        state=states[found.state],
+        decision=decide_answer(row, None),
+        rewards=found.rewards,
+        total=found.total(settings.aggregate, settings.default),
+        learned=found.learned,
+        due=found.due,
+        seq=found.seq,
+        explanation=loop.explain(name) if explain and isinstance(row, rows.Decision) else None,
+    )

@@ -1,0 +1,102 @@
+"""Structured logs: a line of JSON for each request, if wanted, and for each failure, always.
+
+The loggers are `keyhole.service` (failures, starts, stops) and `keyhole.service.requests`. No body,
+no key and no context is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+import time
+import traceback
+from typing import Any
+
+import msgspec
+
+from keyhole.service.http.responses import Header, Scope
+
+_events = logging.getLogger("keyhole.service")
+_requests = logging.getLogger("keyhole.service.requests")
+_run, _numbers = secrets.token_hex(4), itertools.count(1)
+
+
+def request_id(scope: Scope) -> str:
+    """Return the id of a request: that of its header `X-Request-Id`, or a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and len(value) <= 100:
+            text: str = value.decode("latin-1")
+            if text.isascii() and text.isprintable():
+                return text
+    return f"{_run}-{next(_numbers)}"
+
+
+def request(scope: Scope, status: int, seconds: float, extra: tuple[Header, ...]) -> None:
+    """Write a line for a request.
+
+    Parameters
+    ----------
+    scope : dict
+        The request.
+    status : int
+        The status of its answer.
+    seconds : float
+        How long it took.
+    extra : tuple
+        Headers of its answer, which may have its id.
+    """
+    name = dict(extra).get(b"x-request-id")
+    _requests.info(
+        _line(
+            method=scope["method"],
+            path=scope["path"],
+            status=status,
+            milliseconds=round(1000.0 * seconds, 3),
+            request_id=request_id(scope) if name is None else name.decode(),
+        )
+    )
+
+
+def failure(scope: Scope, name: str, status: int, error: BaseException) -> None:
+    """Write a line for a request that the service failed to answer.
+
+    Parameters
+    ----------
+    scope : dict
+        The request.
+    name : str
+        Its id.
+    status : int
+        The status of its answer.
+    error : BaseException
+        Why.
+    """
+    fields: dict[str, Any] = {"method": scope["method"], "path": scope["path"], "status": status}
+    if status == 500:
+        fields["trace"] = "".join(traceback.format_exception(error))
+    _events.error(_line(**fields, request_id=name, error=f"{type(error).__name__}: {error}"))
+
+
+def event(what: str, error: BaseException | None = None, **fields: Any) -> None:
+    """Write a line for something that happened to the service.
+
+    Parameters
+    ----------
+    what : str
+        What happened.
+    error : BaseException, optional
+        Why.
+    **fields
+        What else is known.
+    """
+    if error is None:
+        _events.info(_line(event=what, **fields))
+    else:
+        trace = "".join(traceback.format_exception(error))
+        _events.error(_line(event=what, error=str(error), trace=trace, **fields))
+
+
+def _line(**fields: Any) -> str:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+    return msgspec.json.encode({"at": f"{stamp}Z", **fields}).decode()

@@ -1,0 +1,169 @@
+"""Routes of loops: create or change one, show one or all, add arms, take note of contexts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from keyhole.errors import InvalidValue
+from keyhole.service.http import responses
+from keyhole.service.http.limits import check_name
+from keyhole.service.http.request import Request
+from keyhole.service.http.responses import Response
+from keyhole.service.loop import Loop
+from keyhole.service.requests import Context
+from keyhole.service.settings import LoopSettings
+
+if TYPE_CHECKING:
+    from keyhole.service.http.app import Application
+
+
+class LoopView(msgspec.Struct, frozen=True, kw_only=True):
+    """A loop.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    settings : LoopSettings
+        Its settings.
+    version : int
+        The number of the last row of its log.
+    arms : list of str
+        Its arms.
+    learned : dict of str to int
+        How many rewards were learned of each arm.
+    waiting : dict of str to int
+        How many of each arm are learned once the units of numbers are known.
+    ignored_fields : dict of str to int
+        How often each field that the features do not have came, since the start of the service.
+    """
+
+    name: str
+    settings: LoopSettings
+    version: int
+    arms: list[str]
+    learned: dict[str, int]
+    waiting: dict[str, int]
+    ignored_fields: dict[str, int]
+
+
+class LoopList(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of the loops that a key may use."""
+
+    loops: list[str]
+
+
+class NewArms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Arms that are added, with their records if features have some of arms; or removed."""
+
+    add: list[str] | dict[str, dict[str, Any]] = []
+    remove: list[str] = []
+
+
+class Observations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Contexts that no decision is wanted for."""
+
+    contexts: list[Context]
+
+
+class Changed(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of the last row after a change."""
+
+    version: int
+
+
+_settings = msgspec.json.Decoder(LoopSettings)
+_arms = msgspec.json.Decoder(NewArms)
+_observations = msgspec.json.Decoder(Observations)
+
+
+def view(loop: Loop) -> LoopView:
+    """Return a loop as clients see it."""
+    return LoopView(
+        name=loop.name,
+        settings=loop.settings,
+        version=loop.version,
+        arms=[str(arm) for arm in loop.bandit.arms],
+        learned={str(arm): count for arm, count in loop.bandit.counts.items()},
+        waiting={str(arm): count for arm, count in loop.bandit.waiting.items()},
+        ignored_fields=dict(loop.ignored),
+    )
+
+
+async def put_loop(app: Application, request: Request) -> Response:
+    """Create a loop, or change the settings of one: 201 or 200."""
+    settings = _settings.decode(await request.body(app.limits.body))
+    service, name = app.ready(), request.params[0]
+    check_arms(app, settings.arms)
+    app.limits.check_value("policy", settings.policy)
+    app.limits.check_value("features", settings.features)
+    is_new = name not in service.names
+    loop = service.create(name, settings)
+    response = responses.json(view(loop), 201 if is_new else 200)
+    await app.commits.wait(loop.unit)
+    return response
+
+
+async def get_loop(app: Application, request: Request) -> Response:
+    """Show a loop."""
+    loop = app.ready().loop(request.params[0])
+    response = responses.json(view(loop))
+    await app.commits.wait(loop.unit)
+    return response
+
+
+async def list_loops(app: Application, request: Request) -> Response:
+    """List the loops that the key may use."""
+    names = app.ready().names
+    only = request.key.loop
+    return responses.json(LoopList(loops=[one for one in names if only in (None, one)]))
+
+
+async def change_arms(app: Application, request: Request) -> Response:
+    """Add or remove arms."""
+    given = _arms.decode(await request.body(app.limits.body))
+    check_arms(app, given.add)
+    loop = app.ready().loop(request.params[0])
+    if bool(given.add) == bool(given.remove):
+        raise InvalidValue("either add or remove must name arms: a request is done whole, or not")
+    if given.add:
+        loop.add_arms(given.add)
+    if given.remove:
+        loop.remove_arms(given.remove)
+    response = responses.json(view(loop))
+    await app.commits.wait(loop.unit)
+    return response
+
+
+def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) -> None:
+    """Raise `InvalidValue` if names or records of arms are too long or too many.
+
+    Parameters
+    ----------
+    app : Application
+        The application, with its limits.
+    arms : list of str, or dict of str to dict
+        The arms.
+    """
+    if len(arms) > 100 * app.limits.actions:
+        raise InvalidValue(f"arms must be at most {100 * app.limits.actions}, got {len(arms)}")
+    for name in arms:
+        check_name("arms", name)
+        if isinstance(arms, dict):
+            app.limits.check_record(f"arms: {name}", arms[name])
+
+
+async def observe(app: Application, request: Request) -> Response:
+    """Take note of contexts that no decision is wanted for."""
+    given = _observations.decode(await request.body(app.limits.batch))
+    if not given.contexts:
+        raise InvalidValue("contexts must have at least one, got none")
+    for context in given.contexts:
+        app.limits.check_record("contexts", context)
+    loop = app.ready().loop(request.params[0])
+    loop.observe(given.contexts)
+    response = responses.json(Changed(version=loop.version))
+    await app.commits.wait(loop.unit)
+    return response

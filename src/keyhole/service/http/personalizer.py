@@ -1,0 +1,218 @@
+"""Personalizer's three routes, for its unchanged clients: rank, reward, activate.
+
+They are served for the loop "personalizer", and under /loops/{loop} for any other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from keyhole.service.http import rank, responses
+from keyhole.service.http.about import About
+from keyhole.service.http.problems import Problem
+from keyhole.service.http.request import Request
+from keyhole.service.http.responses import Response
+from keyhole.service.http.routing import Handler, Route
+from keyhole.service.requests import DecideAnswer
+from keyhole.service.service import UnknownLoop
+
+if TYPE_CHECKING:
+    from keyhole.service.http.app import Application
+    from keyhole.service.keys import Role
+
+LOOP = "personalizer"
+PREFIX = "/personalizer/v1.0"
+# Statuses that its clients know, and the codes of its errors.
+CODES = {401: "Unauthorized", 403: "Forbidden", 404: "ResourceNotFound", 413: "BadRequest"}
+
+
+class PersonalizerError(msgspec.Struct, frozen=True, kw_only=True):
+    """An error, as Personalizer's clients read it."""
+
+    code: str
+    message: str
+
+
+class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of an error."""
+
+    error: PersonalizerError
+
+
+class RewardValue(msgspec.Struct, frozen=True, kw_only=True):
+    """A reward."""
+
+    value: float
+
+
+_rank = msgspec.json.Decoder(rank.RankRequest)
+_reward = msgspec.json.Decoder(RewardValue)
+EMPTY = Response(204, b"", ())
+
+
+def error_of(problem: Problem, _request_id: str) -> Response:
+    """Return an error in the form of Personalizer.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    _request_id : str
+        The id of the request, which is in a header.
+    """
+    status = problem.status
+    if status >= 500:
+        code = "InternalServerError"
+    elif status in CODES:
+        code = CODES[status]
+    else:
+        code, status = "BadRequest", 400
+    body = ErrorResponse(error=PersonalizerError(code=code, message=problem.detail))
+    return responses.json(body, status, (responses.JSON, *problem.headers))
+
+
+async def ranked(app: Application, request: Request, name: str) -> Response:
+    """Rank the actions of a request.
+
+    Parameters
+    ----------
+    app : Application
+        The application.
+    request : Request
+        The request.
+    name : str
+        The loop, which is made if it is not there.
+    """
+    asked = _rank.decode(await request.body(app.limits.body))
+    given = rank.as_decide(asked)
+    app.limits.check_decide(given)
+    service = app.ready()
+    try:
+        loop = service.loop(name)
+    except UnknownLoop:
+        if "admin" not in request.key.roles:
+            raise
+        loop = service.create(name, rank.proposed(given))
+    decided = service.decide(name, rank.known(loop, given), rank.digest(asked))
+    response = responses.json(ranking(decided.answer, given.exclude), 201)
+    await app.commits.wait(decided.unit)
+    return response
+
+
+def ranking(answer: DecideAnswer, excluded: list[str]) -> rank.RankResponse:
+    """Return a decision as a ranking: the chosen action, then others by their probability.
+
+    Parameters
+    ----------
+    answer : DecideAnswer
+        The decision.
+    excluded : list of str
+        Actions that could not be chosen; they come last.
+    """
+    others = sorted(
+        (name for name in answer.probabilities if name != answer.action),
+        key=lambda name: -answer.probabilities[name],
+    )
+    chances = {**answer.probabilities, **dict.fromkeys(excluded, 0.0)}
+    names = [answer.action, *others, *dict.fromkeys(excluded)]
+    return rank.RankResponse(
+        ranking=[rank.RankedAction(id=one, probability=chances[one]) for one in names],
+        event_id=answer.event_id,
+        reward_action_id=answer.action,
+    )
+
+
+async def rewarded(app: Application, request: Request, name: str) -> Response:
+    """Take the reward of an event; the first of an event counts.
+
+    Parameters
+    ----------
+    app : Application
+        The application.
+    request : Request
+        The request.
+    name : str
+        The loop.
+    """
+    given = _reward.decode(await request.body(app.limits.body))
+    loop = app.ready().loop(name)
+    loop.reward(request.params[-1], given.value)
+    await app.commits.wait(loop.unit)
+    return EMPTY
+
+
+async def activated(app: Application, request: Request, name: str) -> Response:
+    """Make an event active.
+
+    Parameters
+    ----------
+    app : Application
+        The application.
+    request : Request
+        The request.
+    name : str
+        The loop.
+    """
+    await request.body(app.limits.body)
+    loop = app.ready().loop(name)
+    loop.activate(request.params[-1])
+    await app.commits.wait(loop.unit)
+    return EMPTY
+
+
+def personalizer_routes() -> list[Route]:
+    """Return the routes of Personalizer, for its own loop and for any."""
+    found = []
+    for before, loop in (("", LOOP), ("/loops/{loop}", None)):
+        for path, work, role, about in _WORK:
+            found.append(
+                Route(
+                    method="POST",
+                    path=before + PREFIX + path,
+                    handler=_handler(work, loop),
+                    role=role,
+                    about=about,
+                    loop=loop,
+                    problem=error_of,
+                )
+            )
+    return found
+
+
+def _handler(work: str, fixed: str | None) -> Handler:
+    """Return a handler that finds its loop in the path, if it is not fixed."""
+    function = {"rank": ranked, "reward": rewarded, "activate": activated}[work]
+
+    async def handle(app: Application, request: Request) -> Response:
+        return await function(app, request, fixed or request.params[0])
+
+    return handle
+
+
+_WORK: list[tuple[str, str, Role, About]] = [
+    (
+        "/rank",
+        "rank",
+        "decide",
+        About(
+            "Rank actions, as Personalizer does.",
+            {201: rank.RankResponse},
+            body=rank.RankRequest,
+            error=ErrorResponse,
+        ),
+    ),
+    (
+        "/events/{event}/reward",
+        "reward",
+        "reward",
+        About("Take a reward.", {204: None}, body=RewardValue, error=ErrorResponse),
+    ),
+    (
+        "/events/{event}/activate",
+        "activate",
+        "decide",
+        About("Activate an event.", {204: None}, error=ErrorResponse),
+    ),
+]

@@ -1,0 +1,133 @@
+"""The settings of a loop that is made by its first request, from what that request has.
+
+    a field that is a number          `numbers`, in units of its own spread
+    a field that is true or false     `booleans`
+    a field that is a text            `categories` that grow: a text gets a column when it comes
+    a list of numbers                 `dim`, with a constant and units
+    actions                           the arms
+    actions with features             features of arms, crossed with those of the context, for one
+                                      parameter that all arms share: new actions are known by their
+                                      features
+
+Null tells nothing of a field's kind, and is refused here; later it is a missing entry. Rewards are
+learned when they come. All this is written into the log, and `GET /v1/loops/{loop}` shows it; `PUT`
+changes what can be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keyhole.errors import InvalidValue, shown
+from keyhole.service.requests import DecideRequest
+from keyhole.service.settings import LoopSettings
+
+# Pairs of a field of the context and one of the arms. A cross has a column for each pair of levels,
+# and a decision takes time with the square of the columns.
+MOST_CROSSES = 30
+
+
+def proposed(request: DecideRequest) -> LoopSettings:
+    """Return settings for a loop, from its first request.
+
+    Raises
+    ------
+    InvalidValue
+        If the request does not tell enough.
+    """
+    if not request.actions:
+        raise InvalidValue(
+            "there is no such loop, and a first request makes one only if it lists its actions, "
+            'such as [{"id": "A"}, {"id": "B"}]; or create the loop with PUT'
+        )
+    names = [action.id for action in request.actions]
+    if isinstance(request.context, list):
+        if not request.context:
+            raise _nothing()
+        given = {"dim": len(request.context), "intercept": True, "standardize": True}
+        return LoopSettings.of({**given, "arms": names})
+    records = [action.features for action in request.actions if action.features]
+    return LoopSettings.of(by_records(request.context, records, names))
+
+
+def by_records(
+    context: Mapping[str, Any], records: list[dict[str, Any]], names: list[str]
+) -> dict[str, Any]:
+    """Return settings for a context and actions with names.
+
+    Parameters
+    ----------
+    context : mapping
+        The context.
+    records : list of dict
+        The features of actions that have some.
+    names : list of str
+        The names of the actions.
+    """
+    if not records:
+        if not context:
+            raise _nothing()
+        return {"features": kinds("context", [context]), "arms": names}
+    arms = kinds("actions: features", records)
+    features = kinds("context", [context]) if context else {}
+    pairs = [(one, f"arm.{other}") for one in _fields(features) for other in _fields(arms)]
+    if len(pairs) > MOST_CROSSES:
+        raise InvalidValue(
+            f"the context has {len(_fields(features))} fields and the actions "
+            f"{len(_fields(arms))}, and a loop that is made by its first request crosses at most "
+            f"{MOST_CROSSES} pairs of them: create the loop with PUT, and say which count"
+        )
+    return {
+        "policy": {"name": "ThompsonSampling", "sharing": "shared"},
+        "features": {**features, "arms": arms, "cross": pairs},
+        "arms": [],
+    }
+
+
+def kinds(name: str, records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the arguments of `Features` for the fields of records.
+
+    Parameters
+    ----------
+    name : str
+        What records are called in messages.
+    records : iterable of mappings
+        The records. The first value of a field that is not null tells its kind.
+    """
+    found: dict[str, Any] = {}
+    for record in records:
+        for field, value in record.items():
+            if found.get(field) is None:
+                found[field] = value
+    unknown = [field for field, value in found.items() if value is None]
+    if unknown:
+        raise InvalidValue(
+            f"{name}.{unknown[0]} is null in the request that makes the loop, and null tells "
+            "nothing of its kind: send a value, or create the loop with PUT"
+        )
+    made: dict[str, Any] = {"numbers": [], "booleans": [], "categories": {}}
+    for field, value in found.items():
+        if isinstance(value, bool):
+            made["booleans"].append(field)
+        elif isinstance(value, int | float):
+            made["numbers"].append(field)
+        elif isinstance(value, str):
+            made["categories"][field] = "grow"
+        else:
+            raise InvalidValue(
+                f"{name}.{field} must be a number, true, false or a text, got {shown(value)}"
+            )
+    return made
+
+
+def _fields(features: Mapping[str, Any]) -> list[str]:
+    return [
+        name for kind in ("numbers", "booleans", "categories") for name in features.get(kind, ())
+    ]
+
+
+def _nothing() -> InvalidValue:
+    return InvalidValue(
+        "context must have at least one field or number in the request that makes a loop, got none"
+    )

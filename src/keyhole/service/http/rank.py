@@ -1,0 +1,166 @@
+"""Personalizer's requests as the service's: free-form features become fields with names.
+
+    {"user": {"device": "mobile"}}     the field user.device
+    "tags": [0.3, 0.7]                 the fields tags[0] and tags[1]
+    "_note": ...                       nothing: names that begin with _ are ignored
+    null                               a missing entry
+
+The first request of a loop tells which fields there are, and of which kind. Later ones are left out
+and counted (`ignored_fields` of the loop). Hashing all fields into a fixed number of columns would
+take in later ones too, but two fields that fall into one column are learned as one, silently; a
+column that has a name can be shown, explained and corrected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from keyhole.core import Features
+from keyhole.errors import InvalidValue, shown
+from keyhole.service.http.proposing import MOST_CROSSES, by_records
+from keyhole.service.loop import Loop
+from keyhole.service.requests import Action, DecideRequest
+from keyhole.service.settings import LoopSettings
+
+# As Personalizer has it when nothing was set: the first reward within ten minutes, or else 0.
+REWARD = {"default": 0.0, "wait": "PT10M", "aggregate": "first", "learn": "at_end"}
+
+
+class RankableAction(msgspec.Struct, frozen=True, kw_only=True):
+    """An action with its features."""
+
+    id: str
+    features: list[dict[str, Any]] | None = None
+
+
+class RankRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A request of Personalizer for a ranking."""
+
+    actions: list[RankableAction]
+    context_features: list[dict[str, Any]] | None = None
+    excluded_actions: list[str] | None = None
+    event_id: str | None = None
+    defer_activation: bool | None = None
+
+
+class RankedAction(msgspec.Struct, frozen=True, kw_only=True):
+    """An action with the probability with which it was to be chosen."""
+
+    id: str
+    probability: float
+
+
+class RankResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The ranking; the reward is that of `rewardActionId`."""
+
+    ranking: list[RankedAction]
+    event_id: str
+    reward_action_id: str
+
+
+def flat(name: str, features: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """Return free-form features as fields with names.
+
+    Parameters
+    ----------
+    name : str
+        What they are called in messages.
+    features : list of dict, optional
+        The features. Of fields with one name the last counts.
+    """
+    found: dict[str, Any] = {}
+    for one in features or ():
+        for field, value in _fields("", one):
+            if isinstance(value, list):
+                raise InvalidValue(
+                    f"{name}: {field} must be a text, a number, true, false, an object or an array "
+                    f"of numbers, got {shown(value)}"
+                )
+            found[field] = value
+    return found
+
+
+def _fields(before: str, given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in given.items():
+        if name.startswith("_"):
+            continue
+        path = f"{before}.{name}" if before else name
+        if isinstance(value, dict):
+            yield from _fields(path, value)
+        elif isinstance(value, list) and all(_is_number(part) for part in value):
+            yield from ((f"{path}[{place}]", part) for place, part in enumerate(value))
+        else:
+            yield path, value
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def as_decide(given: RankRequest) -> DecideRequest:
+    """Return a request for a ranking as one for a decision."""
+    return DecideRequest(
+        context=flat("contextFeatures", given.context_features),
+        event_id=given.event_id or None,
+        actions=[
+            Action(id=action.id, features=flat(f"features of {action.id}", action.features) or None)
+            for action in given.actions
+        ],
+        exclude=given.excluded_actions or [],
+        defer=bool(given.defer_activation),
+    )
+
+
+def digest(given: RankRequest) -> bytes:
+    """Return what tells a request from others: all that it has, and not what is used of it."""
+    return hashlib.blake2b(msgspec.json.encode(given), digest_size=16).digest()
+
+
+def proposed(given: DecideRequest) -> LoopSettings:
+    """Return the settings of a loop that a first request makes."""
+    assert isinstance(given.context, dict)
+    actions = given.actions or []
+    context = _told(given.context)
+    records = [record for one in actions if (record := _told(one.features or {}))]
+    fields = {name for record in records for name in record}
+    if records and len(context) * len(fields) > MOST_CROSSES:
+        records = []  # each action is then known by its id
+    if not context and not records:
+        raise InvalidValue(
+            "the first request of a loop must have a feature, of the context or of an action, got "
+            "none"
+        )
+    settings = by_records(context, records, [action.id for action in actions])
+    return LoopSettings.of({**settings, "reward": REWARD, "ignore_unknown_fields": True})
+
+
+def _told(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields whose kind is told: null tells none."""
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def known(loop: Loop, given: DecideRequest) -> DecideRequest:
+    """Return a request without the features of actions that the loop does not have.
+
+    Parameters
+    ----------
+    loop : Loop
+        The loop, which counts them.
+    given : DecideRequest
+        The request.
+    """
+    features = loop.bandit.learner.features
+    arms = features.arms if isinstance(features, Features) else None
+    fields = set() if arms is None else set(arms.fields)
+    actions, ignored = [], []
+    for action in given.actions or ():
+        record = action.features or {}
+        ignored += [f"arm.{name}" for name in record if name not in fields]
+        kept = {name: value for name, value in record.items() if name in fields}
+        actions.append(Action(id=action.id, features=kept or None))
+    loop.count_ignored(ignored)
+    return msgspec.structs.replace(given, actions=actions)

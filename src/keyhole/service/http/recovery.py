@@ -1,0 +1,56 @@
+"""`Recovery`: after a failure of the disk, load what was written, and go on."""
+
+from __future__ import annotations
+
+import time
+
+from keyhole.errors import KeyholeError
+from keyhole.service.http import logs
+from keyhole.service.http.problems import Problem
+from keyhole.service.service import Service
+
+# Seconds between two attempts: each opens the database, while nothing else is served.
+PAUSE = 0.5
+
+
+class Recovery:
+    """The way back after a failure.
+
+    Parameters
+    ----------
+    service : Service
+        The service.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._next = 0.0
+        self.failures = 0  # how often the disk failed
+        self.reason: str | None = None  # why the service is not ready
+
+    def attempt(self) -> None:
+        """Load all loops again; raise a `Problem` of status 503 if that is not possible."""
+        now = time.monotonic()
+        if now < self._next and self.reason is not None:
+            raise self._problem()
+        self._next = now + PAUSE
+        failure = self._service.writer.error()
+        if self.reason is None:
+            self.failures += 1
+            logs.event("the disk failed", failure)
+        self.reason = str(failure)
+        try:
+            self._service.recover()
+        except (KeyholeError, OSError) as error:
+            self.reason = str(error)
+            raise self._problem() from None
+        self.reason = None
+        logs.event("recovered")
+
+    def _problem(self) -> Problem:
+        return Problem(
+            503,
+            f"nothing can be written now, and nothing of this request was: {self.reason}. "
+            "Send it again later",
+            ((b"retry-after", b"1"),),
+        )

@@ -1,0 +1,124 @@
+"""`Request`: a request as handlers see it; bytes of its body are counted while they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from keyhole.service.http.deadlines import Deadlines
+from keyhole.service.http.problems import Problem
+from keyhole.service.http.responses import Receive, Scope
+
+# Parts of a query: enough for every route, and no work for a list of a million.
+MOST_PARAMETERS = 50
+
+
+class Request:
+    """A request.
+
+    Parameters
+    ----------
+    scope : dict
+        The request line and headers, of ASGI.
+    receive : callable
+        The channel of the body.
+    params : list of str
+        The variable segments of the path, in order.
+    deadlines : Deadlines
+        What ends a body that does not come.
+    seconds : float
+        How long a body may take.
+    """
+
+    __slots__ = ("_deadlines", "_receive", "_seconds", "headers", "key", "params", "scope")
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        params: list[str],
+        deadlines: Deadlines,
+        seconds: float,
+    ) -> None:
+        self.scope, self._receive, self.params = scope, receive, params
+        self._deadlines, self._seconds = deadlines, seconds
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.key: Any = None  # the key that was accepted
+
+    def header(self, name: bytes) -> str:
+        """Return a header, or an empty text."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+    def query(self) -> dict[str, str]:
+        """Return the parameters of the query; of several with one name the last."""
+        try:
+            text = self.scope["query_string"].decode("ascii")
+            pairs = parse_qsl(
+                text, keep_blank_values=True, max_num_fields=MOST_PARAMETERS, errors="strict"
+            )
+        except ValueError as reason:
+            raise Problem(400, f"the query cannot be read: {reason}") from None
+        return dict(pairs)
+
+    async def body(self, limit: int) -> bytes:
+        """Return the body, or raise a `Problem` of status 413 or 408.
+
+        Parameters
+        ----------
+        limit : int
+            How many bytes it may have.
+        """
+        length = self.headers.get(b"content-length")
+        if length is not None and length.isdigit() and int(length) > limit:
+            raise too_large(limit)
+        with self._deadlines.within(self._seconds):
+            message = await self._receive()
+            body: bytes = message.get("body", b"")
+            if message.get("more_body", False):
+                body = await self._rest([body], len(body), limit)
+        if message["type"] == "http.disconnect":
+            raise gone()
+        if len(body) > limit:
+            raise too_large(limit)
+        return body
+
+    async def _rest(self, parts: list[bytes], size: int, limit: int) -> bytes:
+        while size <= limit:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise gone()
+            part = message.get("body", b"")
+            parts.append(part)
+            size += len(part)
+            if not message.get("more_body", False):
+                break
+        return b"".join(parts)
+
+    async def json(self, decoder: msgspec.json.Decoder[Any], limit: int) -> Any:
+        """Return the body as a value of JSON.
+
+        Parameters
+        ----------
+        decoder : Decoder
+            What decodes and checks it.
+        limit : int
+            How many bytes it may have.
+        """
+        return decoder.decode(await self.body(limit))
+
+
+def gone() -> Problem:
+    """Return the problem of a client that left, which nobody reads."""
+    return Problem(408, "the client left before its request was whole")
+
+
+def too_large(limit: int) -> Problem:
+    """Return the problem of a body that is too large."""
+    # The connection ends with it: what is still to come need not be read.
+    return Problem(
+        413,
+        f"the body must have at most {limit} bytes: send it in parts",
+        ((b"connection", b"close"),),
+    )

@@ -1,0 +1,153 @@
+"""`serve`: run the application by uvicorn, on one thread, until it is told to stop.
+
+At SIGTERM or Ctrl-C it takes no new connection, answers what it has accepted, writes a snapshot of
+every loop, and ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from keyhole.errors import FileUnusable, MissingExtra, install_line
+from keyhole.files import Path
+from keyhole.service.http import logs
+from keyhole.service.http.app import Application
+from keyhole.service.http.making import Options, application
+
+STOPS = (signal.SIGINT, signal.SIGTERM)
+# Seconds that accepted requests have to be answered after the service was told to stop.
+GRACE = 30
+# Connections at a time; further ones get 503.
+MOST_CONNECTIONS = 10_000
+
+
+def serve(
+    folder: Path,
+    *,
+    port: int = 8000,
+    options: Options | None = None,
+    started: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a folder until the process is told to stop.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder of the service.
+    port : int, default 8000
+        The port; 0 takes a free one.
+    options : Options, optional
+        How it is served.
+    started : callable, optional
+        Called with the address, when requests are taken.
+    """
+    options = options or Options()
+    app = application(folder, options)
+    try:
+        listening = bound(options.host, port)
+    except OSError as reason:
+        app.service.close()
+        raise FileUnusable(
+            f"port {port} of {options.host} cannot be listened at: {reason.strerror}"
+        ) from None
+    run(app, listening, started)
+
+
+def run(
+    app: Application, listening: socket.socket, started: Callable[[str], None] | None = None
+) -> None:
+    """Run an application on a socket until the process is told to stop.
+
+    Parameters
+    ----------
+    app : Application
+        The application.
+    listening : socket
+        A bound socket.
+    started : callable, optional
+        Called with the address, when requests are taken.
+    """
+    server = server_of(app)
+    host, number = listening.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{number}"
+
+    async def both() -> None:
+        loop = asyncio.get_running_loop()
+        for number in STOPS:
+            loop.add_signal_handler(number, server.handle_exit, number, None)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.005)
+        if server.started:
+            logs.event("started", address=address)
+            if started is not None:
+                started(address)
+        await serving
+        for number in STOPS:
+            loop.remove_signal_handler(number)
+
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(both())
+
+
+def server_of(app: Any) -> Any:
+    """Return the server of an ASGI application, with the settings of the service."""
+    try:
+        import uvicorn
+
+        from keyhole.service.http.protocol import GuardedProtocol
+    except ImportError as reason:
+        raise MissingExtra(
+            f"the server needs {reason.name}, which is not installed: {install_line('service')}"
+        ) from None
+    config = uvicorn.Config(
+        app,
+        http=GuardedProtocol,
+        loop="auto",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE,
+        limit_concurrency=MOST_CONNECTIONS,
+        backlog=2048,
+    )
+
+    class Server(uvicorn.Server):
+        """A server that ends with code 0 when it was told to stop: `run` has the handlers."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    return Server(config)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address.
+
+    Parameters
+    ----------
+    host : str
+        The address, or a name of it.
+    port : int
+        The port; 0 takes a free one.
+    """
+    family, kind, proto, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listening = socket.socket(family, kind, proto)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except BaseException:
+        listening.close()
+        raise
+    return listening

@@ -1,0 +1,228 @@
+"""Keys of clients: a file of their digests beside the database, `keys.json`.
+
+It is a file of its own, and not a table: a service has the database to itself, and keys must be
+added and revoked while it runs. Whoever may write the folder may add keys; no key is needed to make
+the first. A running service reads the file again when it has changed.
+
+A key is 256 random bits. Its digest is SHA-256: a slow hash protects passwords, which can be
+guessed, and nobody guesses 256 bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, get_args
+
+import msgspec
+
+from keyhole.errors import FileError, InvalidValue, shown
+from keyhole.files import Path, checked_path, naming, replacing
+
+if sys.platform != "win32":
+    import fcntl
+
+Role = Literal["decide", "reward", "read", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+FILE = "keys.json"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# What tells a key from other secrets, in logs and to scanners of repositories.
+PREFIX = "kh_"
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """A key, without its secret.
+
+    Parameters
+    ----------
+    name : str
+        Its name, by which it is revoked.
+    digest : str
+        SHA-256 of the secret, in hexadecimal digits.
+    roles : list of str
+        What it may do: "decide", "reward", "read"; "admin" may do everything.
+    loop : str, optional
+        The only loop that it is for; all by default.
+    made : float
+        When it was made, in seconds since 1970.
+    expires : float, optional
+        When it ends.
+    """
+
+    name: str
+    digest: str
+    roles: list[Role]
+    loop: str | None = None
+    made: float = 0.0
+    expires: float | None = None
+
+    def allows(self, role: Role, loop: str | None) -> bool:
+        """Tell whether it may do something.
+
+        Parameters
+        ----------
+        role : str
+            The role that is needed.
+        loop : str or None
+            The loop that it is done to; None for what is of all.
+        """
+        if self.loop is not None and loop != self.loop:
+            return False
+        return role in self.roles or "admin" in self.roles
+
+    def is_valid(self, now: float) -> bool:
+        """Tell whether it has not expired."""
+        return self.expires is None or now < self.expires
+
+
+class KeyFile:
+    """The keys of a folder.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder of a service, which is made if it does not exist.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = os.fspath(checked_path("folder", folder))
+        self.path = os.path.join(self._folder, FILE)
+        self._stamp: tuple[int, int, int] | None = None
+        self._keys: dict[bytes, Key] = {}
+        self.exists = False
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Read the file again if it has changed."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            # A file that was deleted does not open the service: keys are needed from then on.
+            self._keys = {}
+            return
+        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        self.exists = True
+        if stamp != self._stamp:
+            self._keys = {bytes.fromhex(key.digest): key for key in self.read()}
+            self._stamp = stamp
+
+    def read(self) -> list[Key]:
+        """Return all keys of the file."""
+        with naming("read", self.path):
+            try:
+                with open(self.path, "rb") as file:
+                    return msgspec.json.decode(file.read(), type=list[Key])
+            except FileNotFoundError:
+                return []
+            except msgspec.MsgspecError as reason:
+                raise FileError(f"{self.path} is not a list of keys: {reason}") from None
+
+    def find(self, secret: bytes, now: float | None = None) -> Key | None:
+        """Return the key of a secret, if it is valid.
+
+        Parameters
+        ----------
+        secret : bytes
+            What a client sent.
+        now : float, optional
+            The time.
+        """
+        digest = hashlib.sha256(secret).digest()
+        # Found by a digest, whose prefix a client cannot choose; compared in constant time.
+        key = self._keys.get(digest)
+        if key is None or not hmac.compare_digest(bytes.fromhex(key.digest), digest):
+            return None
+        return key if key.is_valid(time.time() if now is None else now) else None
+
+    def has_valid(self) -> bool:
+        """Tell whether some key can be used."""
+        self.refresh()
+        return any(key.is_valid(time.time()) for key in self._keys.values())
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    def add(
+        self,
+        name: str,
+        roles: list[Role],
+        *,
+        loop: str | None = None,
+        expires: float | None = None,
+    ) -> str:
+        """Make a key, and return its secret, which is not kept.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        roles : list of str
+            What it may do.
+        loop : str, optional
+            The only loop that it is for.
+        expires : float, optional
+            When it ends, in seconds since 1970.
+        """
+        for what, text in (("name", name), ("loop", loop)):
+            if text is not None and not NAME.fullmatch(text):
+                raise InvalidValue(
+                    f"{what} must be 1 to 100 letters, digits, '.', '_' or '-', got {shown(text)}"
+                )
+        if not roles or not set(roles) <= set(ROLES):
+            raise InvalidValue(f"roles must be among {', '.join(ROLES)}, got {shown(roles)}")
+        secret = PREFIX + secrets.token_urlsafe(32)
+        digest = hashlib.sha256(secret.encode()).hexdigest()
+        with self._changing() as keys:
+            if any(key.name == name for key in keys):
+                raise InvalidValue(f"there is a key {name!r} already: revoke it first")
+            key = Key(
+                name=name,
+                digest=digest,
+                roles=[role for role in ROLES if role in roles],
+                loop=loop,
+                made=time.time(),
+                expires=expires,
+            )
+            keys.append(key)
+        return secret
+
+    def revoke(self, name: str) -> None:
+        """Delete a key; a running service refuses it within a second."""
+        with self._changing() as keys:
+            kept = [key for key in keys if key.name != name]
+            if len(kept) == len(keys):
+                known = ", ".join(key.name for key in keys) or "none"
+                raise InvalidValue(f"there is no key {shown(name)}; keys: {known}")
+            keys[:] = kept
+
+    @contextmanager
+    def _changing(self) -> Iterator[list[Key]]:
+        """Hand out the keys to be changed, and write them whole; one process at a time."""
+        with naming("write", self.path):
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        with _locked(os.path.join(self._folder, "keys.lock")):
+            keys = self.read()
+            yield keys
+            with replacing(self.path) as file:
+                file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
+            os.chmod(self.path, 0o600)
+
+
+@contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """Hold the lock of a file; others wait."""
+    with naming("write", path):
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        if sys.platform != "win32":
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,235 @@
+"""Decisions over HTTP: the same id, the same answer; other bodies, other statuses."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.http.serving import NAMED, PLAIN, Local, local
+
+DECIDE = "/v1/loops/home/decide"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Local]:
+    with local(tmp_path / "data") as served:
+        assert served.put("/v1/loops/home", PLAIN).status_code == 201
+        yield served
+
+
+def test_a_decision_has_an_exact_probability(home: Local) -> None:
+    answer = home.post(DECIDE, {"event_id": "o-1", "context": [1.0, 0.5]})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert "idempotent-replay" not in answer.headers
+    decided = answer.json()
+    assert decided["event_id"] == "o-1"
+    chance = decided["probabilities"][decided["action"]]
+    assert decided["probability"] == pytest.approx(chance, abs=1e-12)
+    assert list(decided["probabilities"]) == ["A", "B", "C"]
+    # Nothing was learned: all arms are alike.
+    assert decided["probabilities"]["A"] == pytest.approx(1 / 3, abs=1e-12)
+
+
+def test_the_same_request_again_gives_the_same_answer(home: Local) -> None:
+    given = {"event_id": "o-1", "context": [1.0, 0.5], "explain": False}
+    first = home.post(DECIDE, given)
+    again = home.post(DECIDE, '{ "context": [1, 0.5], "event_id": "o-1" }')  # other spaces
+    assert again.content == first.content
+    assert again.headers["idempotent-replay"] == "true"
+    # Nothing was written for it: settings, start, decision.
+    assert home.get("/v1/loops/home").json()["version"] == 3
+
+
+def test_the_same_id_with_another_body_is_a_conflict(home: Local) -> None:
+    home.post(DECIDE, {"event_id": "o-1", "context": [1.0, 0.5]})
+    other = home.post(DECIDE, {"event_id": "o-1", "context": [1.0, 0.6]})
+    assert other.status_code == 409
+    assert other.headers["content-type"] == "application/problem+json"
+    assert "answers another request" in other.json()["detail"]
+    assert other.json()["request_id"] == other.headers["x-request-id"]
+
+
+def test_without_an_id_each_request_gets_one_ordered_by_time(home: Local) -> None:
+    ids = [home.post(DECIDE, {"context": [1.0, 0.5]}).json()["event_id"] for _ in range(3)]
+    assert len(set(ids)) == 3
+    assert [one[14] for one in ids] == ["7"] * 3
+    assert [one[:8] for one in ids] == sorted(one[:8] for one in ids)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        ("", 400, "must be JSON"),
+        ('{"context": [1, 2]', 400, "must be JSON"),
+        (b'{"context": {"a": "\xff"}}', 400, "must be JSON"),
+        ('{"context": [1, NaN]}', 400, "must be JSON"),
+        ('{"context": [1, 1e999]}', 422, "out of range"),
+        ('{"context": [1, "x"]}', 422, "float"),
+        ('{"contxt": [1, 2]}', 422, "unknown field `contxt`"),
+        ('{"context": [1]}', 422, "2 numbers"),
+        ('{"context": {"a": 1}}', 422, ""),
+        ('{"context": [1, 2], "event_id": ""}', 422, "event_id"),
+        ('{"context": [1, 2], "event_id": "a\\nb"}', 422, "printable"),
+        ('{"context": [1, 2], "exclude": ["X"]}', 422, "exclude"),
+        ('{"context": [1, 2], "exclude": ["A", "B", "C"]}', 422, "at least one"),
+        ('{"context": [1, 2], "actions": [{"id": ""}]}', 422, "printable"),
+        ('{"context": [1, 2], "actions": [{"id": "A"}, {"id": "A"}]}', 422, "different"),
+        ('{"context": [1, 2], "actions": [{"id": "A", "features": {"a": 1}}]}', 422, "features"),
+        ('{"context": [1, 2], "baseline": "X"}', 422, "baseline"),
+        ('{"context": [1, 2], "at_least": 99}', 409, "at_least"),
+        ('{"context": {"a": ' + "[" * 20 + "]" * 20 + "}}", 422, "nested"),
+        ('{"context": {"a": ' + "[" * 90_000 + "}}", 422, ""),
+        ('{"context": {"' + "a" * 2000 + '": 1}}', 422, "characters"),
+        ('{"context": {"a": "' + "a" * 2000 + '"}}', 422, "characters"),
+        ('{"context": [' + "1," * 2000 + "1]}", 422, "fields"),
+    ],
+)
+def test_errors_teach_and_change_nothing(home: Local, body: Any, status: int, says: str) -> None:
+    answer = home.post(DECIDE, body)
+    assert answer.status_code == status, answer.text
+    problem = answer.json()
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (problem["status"], set(problem)) == (
+        status,
+        {"title", "status", "detail", "request_id"},
+    )
+    assert says in problem["detail"]
+    assert home.get("/v1/loops/home").json()["version"] == 2
+
+
+def test_a_body_that_is_too_large_is_refused_while_it_is_read(home: Local) -> None:
+    large = b"[" + b"1," * (1 << 20) + b"1]"
+    assert home.post(DECIDE, large).status_code == 413
+
+    async def parts() -> Any:  # without a length
+        for _ in range(3):
+            yield b" " * (1 << 19)
+        raise AssertionError("read past the limit")
+
+    assert home.post(DECIDE, None, data=None).status_code == 400
+    answer = home.runner.run(home.client.post(DECIDE, content=parts()))
+    assert answer.status_code == 413
+    assert "1048576 bytes" in answer.json()["detail"]
+
+
+def test_excluded_and_listed_actions_limit_the_choice(home: Local) -> None:
+    found = {
+        home.post(DECIDE, {"context": [1, 2], "exclude": ["A", "C"]}).json()["action"]
+        for _ in range(5)
+    }
+    assert found == {"B"}
+    listed = home.post(DECIDE, {"context": [1, 2], "actions": [{"id": "C"}, {"id": "D"}]})
+    assert list(listed.json()["probabilities"]) == ["C", "D"]  # D has joined
+
+
+def test_an_unknown_loop_is_not_found(home: Local) -> None:
+    answer = home.post("/v1/loops/other/decide", {"context": [1, 2]})
+    assert answer.status_code == 422  # and how it could be made
+    assert "lists its actions" in answer.json()["detail"]
+
+
+def test_a_first_request_makes_a_loop(home: Local) -> None:
+    given = {
+        "context": {"hour": 14, "device": "mobile", "member": True},
+        "actions": [{"id": "A"}, {"id": "B"}],
+    }
+    answer = home.post("/v1/loops/shop/decide", given)
+    assert answer.status_code == 200
+    features = home.get("/v1/loops/shop").json()["settings"]["features"]
+    assert features == {
+        "numbers": ["hour"],
+        "booleans": ["member"],
+        "categories": {"device": "grow"},
+    }
+    assert home.post("/v1/loops/shop/decide", {"context": {"hour": None}}).status_code == 200
+
+
+def test_actions_with_features_make_a_loop_that_knows_new_ones(home: Local) -> None:
+    def given(*prices: float) -> dict[str, Any]:
+        actions = [{"id": f"p{price}", "features": {"price": price}} for price in prices]
+        return {"context": {"hour": 14}, "actions": actions}
+
+    assert home.post("/v1/loops/shop/decide", given(1.0, 2.0)).status_code == 200
+    settings = home.get("/v1/loops/shop").json()["settings"]
+    assert settings["policy"]["sharing"] == "shared"
+    assert settings["features"]["cross"] == [["hour", "arm.price"]]
+    answer = home.post("/v1/loops/shop/decide", given(3.0, 4.0)).json()
+    assert list(answer["probabilities"]) == ["p3.0", "p4.0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"context": {"a": None}, "actions": [{"id": "A"}]}, "context.a is null"),
+        ({"context": {}, "actions": [{"id": "A"}]}, "at least one field"),
+        ({"context": [], "actions": [{"id": "A"}]}, "at least one field"),
+        ({"context": {"a": [1]}, "actions": [{"id": "A"}]}, "context.a must be a number"),
+        ({"context": {"a": 1}, "actions": []}, "lists its actions"),
+        (
+            {
+                "context": {str(i): i for i in range(10)},
+                "actions": [{"id": "A", "features": {str(i): i for i in range(10)}}],
+            },
+            "crosses at most 30",
+        ),
+    ],
+)
+def test_a_first_request_that_tells_too_little_makes_none(
+    home: Local, given: dict[str, Any], says: str
+) -> None:
+    answer = home.post("/v1/loops/new/decide", given)
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
+    assert home.get("/v1/loops").json() == {"loops": ["home"]}
+
+
+def test_a_list_of_numbers_makes_a_loop(home: Local) -> None:
+    given = {"context": [1.0, 2.0, 3.0], "actions": [{"id": "A"}, {"id": "B"}]}
+    assert home.post("/v1/loops/new/decide", given).status_code == 200
+    assert home.get("/v1/loops/new").json()["settings"]["dim"] == 3
+
+
+def test_a_batch_has_a_status_for_each_line(home: Local) -> None:
+    found = home.lines(
+        DECIDE + ":batch",
+        {"event_id": "b-1", "context": [1, 2]},
+        {"event_id": "b-1", "context": [1, 3]},
+        "not JSON",
+        {"event_id": "b-1", "context": [1, 2]},
+        "",
+        {"context": [1]},
+    )
+    assert [one["status"] for one in found] == [200, 409, 400, 200, 422]
+    assert found[0]["answer"]["event_id"] == "b-1"
+    assert (found[3]["answer"], found[3]["replay"]) == (found[0]["answer"], True)
+    assert "2 numbers" in found[4]["problem"]["detail"]
+    single = home.post(DECIDE, {"event_id": "b-1", "context": [1, 2]})
+    assert single.json() == found[0]["answer"]
+
+
+def test_a_batch_of_too_many_lines_is_refused_whole(home: Local) -> None:
+    answer = home.post(DECIDE + ":batch", "{}\n" * 10_001)
+    assert answer.status_code == 413
+    assert "10000 lines, got 10001" in answer.json()["detail"]
+
+
+def test_a_baseline_is_answered_in_shadow_and_off(home: Local) -> None:
+    home.put("/v1/loops/home", {**PLAIN, "mode": "shadow", "baseline": "B"})
+    shadow = home.post(DECIDE, {"context": [1, 2]}).json()
+    assert (shadow["action"], shadow["probability"], shadow["mode"]) == ("B", 1.0, "shadow")
+    assert shadow["proposed"] in "ABC"
+    home.put("/v1/loops/home", {**PLAIN, "mode": "off", "baseline": "C"})
+    off = home.post(DECIDE, {"context": [1, 2]}).json()
+    assert (off["action"], off["mode"], off["score"]) == ("C", "off", None)
+
+
+def test_named_fields_are_checked_by_name(home: Local) -> None:
+    home.put("/v1/loops/shop", NAMED)
+    path = "/v1/loops/shop/decide"
+    assert home.post(path, {"context": {"hour": 1, "device": "mobile"}}).status_code == 200
+    wrong = home.post(path, {"context": {"hour": "one", "device": "mobile"}})
+    assert (wrong.status_code, "hour" in wrong.json()["detail"]) == (422, True)
+    unknown = home.post(path, {"context": {"hours": 1}})
+    assert (unknown.status_code, "hours" in unknown.json()["detail"]) == (422, True)
