@@ -44,7 +44,7 @@ class Writer:
         self._store, self._notify = store, notify
         self._waiting: list[Unit] = []
         self._changed = threading.Condition()
-        self._ends = False
+        self._ends = self._is_idle = False
         self.submitted = last  # the number of the last unit that was submitted
         self.committed = last  # and of the last that is on the disk
         self.failure: BaseException | None = None
@@ -60,7 +60,9 @@ class Writer:
                 raise self.error()
             self._waiting.append(unit)
             self.submitted += 1
-            self._changed.notify_all()
+            if self._is_idle:  # a writer at work looks for more by itself
+                self._is_idle = False
+                self._changed.notify_all()
             return self.submitted
 
     def wait(self, number: int, timeout: float | None = None) -> None:
@@ -104,7 +106,10 @@ class Writer:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._ends)
+                while not self._waiting and not self._ends:
+                    self._is_idle = True
+                    self._changed.wait()
+                self._is_idle = False
                 if not self._waiting:
                     return
                 units, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
