@@ -44,7 +44,7 @@ def test_what_is_not_certain_is_told_with_what_was_tried(tmp_path: Path) -> None
         with pytest.raises(kh.FileError, match=f"{path} is empty"):
             Logged.of(path)
     path.write_text('{"kind": "other"}\n')
-    with pytest.raises(kh.FileError, match="its first line has no field _label_cost"):
+    with pytest.raises(kh.FileError, match="its first lines have no field _label_cost"):
         Logged.of(path)
     with pytest.raises(kh.FileError, match="there is no such file"):
         Logged.of(tmp_path / "nowhere")

@@ -39,10 +39,11 @@ class Cb(Format):
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> import keyhole as kh
-    >>> path = os.path.join(tempfile.mkdtemp(), "old.vw")
-    >>> _ = open(path, "w").write("1:-1:0.8 | age:41\n2:0:0.2 | age:35\n")
+    >>> path = Path(tempfile.mkdtemp(), "old.vw")
+    >>> _ = path.write_text("1:-1:0.8 | age:41\n2:0:0.2 | age:35\n")
     >>> log = kh.evaluation.Logged.of(path, format=kh.evaluation.formats.Cb(arms=["A", "B"]))
     >>> log.chosen, log.reward, log.observation[:, 0, 0]
     (array([0, 1]), array([1., 0.]), array([41., 35.]))

@@ -16,12 +16,14 @@ from keyhole.evaluation.formats.format import Columns, Format, Head, Progress
 from keyhole.evaluation.formats.sources import blocks, given_paths
 from keyhole.files import Path
 
-FIELDS = (b'"_label_cost"', b'"_label_probability"', b'"_outcomes"', b'"_label_ca"')
+# Fields that other lines of JSON do not have, and those of a decision without a label.
+FIELDS = (b'"_label_cost"', b'"_outcomes"', b'"_label_ca"', b'"_skipLearn"')
+UNLABELLED = (b'"a"', b'"p"', b'"c"')
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dsjson(Format):
-    r"""dsjson: the logs of Vowpal Wabbit, and those that Personalizer exports.
+    """dsjson: the logs of Vowpal Wabbit, and those that Personalizer exports.
 
     Every line is a round. Its arms are named by `_tag`, as Personalizer does, or else by their
     numbers, from 1. Left out, with a warning, are events that were never activated (`_skipLearn`,
@@ -46,11 +48,13 @@ class Dsjson(Format):
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import json, tempfile
+    >>> from pathlib import Path
     >>> import keyhole as kh
-    >>> path = os.path.join(tempfile.mkdtemp(), "old.dsjson")
-    >>> label = '"_label_cost": -1, "_label_probability": 0.8, "_label_Action": 1'
-    >>> _ = open(path, "w").write("{%s, \"a\": [1, 2], \"p\": [0.8, 0.2]}" % label)
+    >>> path = Path(tempfile.mkdtemp(), "old.dsjson")
+    >>> line = {"_label_cost": -1, "_label_probability": 0.8, "_label_Action": 1}
+    >>> line |= {"_labelIndex": 0, "a": [1, 2], "p": [0.8, 0.2]}
+    >>> _ = path.write_text(json.dumps(line))
     >>> log = kh.evaluation.Logged.of(path)
     >>> log.arms, log.chosen, log.reward, log.probabilities
     ((1, 2), array([0]), array([1.]), array([[0.8, 0.2]]))
@@ -76,10 +80,12 @@ class Dsjson(Format):
         """Return why a file is not, for certain, dsjson; None if it is."""
         if not head.line.startswith(b"{"):
             return "its first line is no JSON object"
-        # A long line is cut off in the head, so that it cannot be decoded here.
-        if any(field in head.line for field in FIELDS) or _has_actions(head.line):
+        # The first lines may be rewards of other events. Long ones are cut off, and not decoded.
+        if any(field in head.start for field in FIELDS):
             return None
-        return "its first line has no field _label_cost or _outcomes"
+        if all(field in head.line for field in UNLABELLED):
+            return None
+        return "its first lines have no field _label_cost or _outcomes"
 
     def read(self, source: Any, progress: Progress | None = None) -> dict[str, Any]:
         """Return the columns of files; see `Format.read`.
@@ -129,8 +135,3 @@ class Dsjson(Format):
         module = "keyhole.evaluation.formats.dsjson_writing"
         written: int = extras.load(module, "dsjson", "logs").write(log, path)
         return written
-
-
-def _has_actions(line: bytes) -> bool:
-    """Return whether a line has the fields of a decision without a label."""
-    return all(field in line for field in (b'"a":[', b'"p":[', b'"c":{'))
