@@ -5,8 +5,10 @@
     python -m benchmarks.evaluation coverage --logs 1000 --arms 2 --rounds 500
     python -m benchmarks.evaluation sequences --logs 200
     python -m benchmarks.evaluation controls            # propensities that are wrong must show
-    python -m benchmarks.evaluation open-bandit         # one real policy's value from another's log
+    python -m benchmarks.evaluation open-bandit         # real policies, from each other's logs
     python -m benchmarks.evaluation speed
+    python -m benchmarks.evaluation formats             # lines per second of others' logs
+    python -m benchmarks.evaluation vowpal-wabbit       # which reads what we write
 
 Peers are installed into environments of their own under `.peers`. docs/how-to/evaluation.md has the
 numbers.
@@ -23,9 +25,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 import keyhole as kh
+from benchmarks import formats
 from benchmarks.peers.environments import HOME, environment, pip_install
 from keyhole.core import Floats, Ints, Rule, kernels
 from keyhole.evaluation import FixedArm, Logged
@@ -363,36 +365,6 @@ def _bounds(log: dict[str, Any], arrays: dict[str, Any]) -> Iterator[tuple[float
         yield float(found.low[0]), float(found.high[0]), t
 
 
-def open_bandit() -> None:
-    """Print the value of uniform choices from real logs of Thompson sampling, beside their own.
-
-    obp's wheel has 10,000 rows of both policies in each of three campaigns of the Open Bandit data.
-    """
-    python = _obp()
-    [folder] = python.parents[1].glob("lib/*/site-packages/obp/dataset/obd")
-    print("| campaign | estimator | from the Thompson log | 95% | uniform log | 95% |")
-    for campaign in ("all", "men", "women"):
-        own, other = (
-            pd.read_csv(folder / name / campaign / f"{campaign}.csv") for name in ("random", "bts")
-        )
-        n_arms = int(max(own.item_id.max(), other.item_id.max())) + 1
-        clicks = own.click.to_numpy(float)
-        reach = 1.96 * clicks.std() / np.sqrt(len(clicks))
-        log = {
-            "arms": range(n_arms),
-            "chosen": other.item_id.to_numpy(np.int64),
-            "probability": other.propensity_score.to_numpy(float),
-            "reward": other.click.to_numpy(float),
-        }
-        for row in kh.evaluate(log, "uniform", estimator=("ips", "snips"), check=False).rows:
-            print(
-                f"| {campaign} | {row.estimator} | {row.value:.4f} | {row.low:.4f} to "
-                f"{row.high:.4f} | {clicks.mean():.4f} | {clicks.mean() - reach:.4f} to "
-                f"{clicks.mean() + reach:.4f} |"
-            )
-        print(kh.evaluation.audit_log(log).problems)
-
-
 # -- sequences ------------------------------------------------------------------------------------
 
 
@@ -551,11 +523,16 @@ def main() -> None:
     """Run one of the checks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "what", choices=["obp", "vw", "coverage", "controls", "sequences", "open-bandit", "speed"]
+        "what",
+        choices=[
+            *("obp", "vw", "coverage", "controls", "sequences", "open-bandit", "speed"),
+            *("formats", "vowpal-wabbit"),
+        ],
     )
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--arms", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=500)
+    parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     if given.what == "coverage":
@@ -564,8 +541,17 @@ def main() -> None:
         controls(given.logs, given.seed)
     elif given.what == "sequences":
         sequences(given.logs, given.rounds, given.seed)
+    elif given.what == "formats":
+        formats.speed(given.lines)
+        formats.memory(min(given.lines, 100_000))
     else:
-        {"obp": obp, "vw": vw, "open-bandit": open_bandit, "speed": speed}[given.what]()
+        {
+            "obp": obp,
+            "vw": vw,
+            "open-bandit": formats.open_bandit,
+            "speed": speed,
+            "vowpal-wabbit": formats.accepted,
+        }[given.what]()
 
 
 if __name__ == "__main__":

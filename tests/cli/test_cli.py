@@ -455,6 +455,47 @@ def test_evaluate_says_what_it_cannot_do(tmp_path: Path) -> None:
     assert "estimator" in fails("evaluate", "log.jsonl", "--estimator", "wis")
 
 
+def test_evaluate_reads_the_logs_of_others(tmp_path: Path) -> None:
+    """One call for an old log: its format is that of its content, its targets what it allows."""
+    logged(tmp_path / "log.jsonl", ["A", "B"])
+    given = kh.evaluation.Logged.of(tmp_path / "log.jsonl")
+    for kind, usual in {
+        "dsjson": ["as-logged", "greedy", "uniform"],
+        "cb": ["greedy", "uniform"],
+        "open-bandit": ["uniform"],
+        "frame": ["as-logged", "greedy", "uniform"],
+    }.items():
+        kh.evaluation.write_log(given, tmp_path / kind, kind)
+        shown = json.loads(keyhole("evaluate", kind, "--json").stdout)
+        assert [row["policy"] for row in shown["rows"]] == usual
+        assert shown["audit"]["n_rounds"] == 300
+        assert {row["estimator"] for row in shown["rows"]} == {
+            "minvar" if kind == "frame" else "snips"
+        }
+    words = ("evaluate", "cb", "--format", "cb:arms=A/B", "--policy", "arm:B", "--policy", "arm:A")
+    assert "arm:B" in keyhole(*words).stdout
+    settings = "frame:arm=arm,probability=probability,reward=reward,arms=A/B"
+    assert keyhole("evaluate", "frame", "--format", settings, "--policy", "uniform").exit_code == 0
+
+
+def test_evaluate_tells_what_it_left_out(tmp_path: Path) -> None:
+    logged(tmp_path / "log.jsonl", ["A", "B"])
+    kh.evaluation.write_log(tmp_path / "log.jsonl", tmp_path / "a.json", "dsjson")
+    inactive = {"_skipLearn": True, "a": [1, 2], "p": [0.5, 0.5], "c": {}}
+    (tmp_path / "b.json").write_text(json.dumps(inactive))
+    shown = keyhole("evaluate", "a.json", "b.json", "--policy", "uniform")
+    assert shown.exit_code == 0
+    assert "warning:" in shown.stderr
+    assert "left out are 1 events that were never activated" in shown.stderr
+    assert "--format must be one of" in fails("evaluate", "a.json", "--format", "csv")
+    assert "must be written like dsjson:slot=0" in fails("evaluate", "a.json", "--format", "cb:3")
+    assert "a setting of cb must be one of arms" in fails(
+        "evaluate", "a.json", "--format", "cb:x=1"
+    )
+    few = "frame:arms=A/B,probabilities=p/q/r"
+    assert "each of 2 arms, got 3" in fails("evaluate", "a.json", "--format", few)
+
+
 def test_certify_prints_the_bound_its_proof_and_a_check() -> None:
     world = kh.LinearWorld.random(n_arms=2, context_dim=2, dim=2, seed=1)
     bound = kh.theory.certificate(world, kh.Greedy(), 3_000)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn
 
 from keyhole.cli.console import as_json, clean, err, out
 from keyhole.cli.data import Json
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, KeyholeWarning
+
+if TYPE_CHECKING:
+    from keyhole.evaluation import Logged
 
 EXAMPLES = """
 Examples:
@@ -20,6 +28,10 @@ Examples:
 [bold]keyhole evaluate decisions.jsonl --policy uniform --policy arm:A[/]   uniform choices, one arm
 
 [bold]keyhole evaluate decisions.parquet --policy greedy --estimator dr --json[/]
+
+[bold]keyhole evaluate exported/ --policy uniform[/]   all files of a folder that Personalizer wrote
+
+[bold]keyhole evaluate clicks.parquet --format frame:arm=item,probability=p,reward=clicked[/]
 """
 
 WORDS = {"uniform": "uniform", "as-logged": "as logged"}
@@ -27,16 +39,34 @@ WORDS = {"uniform": "uniform", "as-logged": "as logged"}
 
 @clean
 def evaluate(
-    log: Annotated[Path, typer.Argument(help="Log of a bandit: JSON lines or Parquet.")],
+    log: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Log of a bandit, or of Vowpal Wabbit, Personalizer, Open Bandit, or a table with "
+            "named columns; several files, or a folder of them."
+        ),
+    ],
     policy: Annotated[
         list[str] | None,
         typer.Option(
             help="A policy such as greedy or thompson:v=0.5, uniform, as-logged, or arm:NAME. "
-            "Several can be given.  \\[default: as-logged, greedy and uniform]"
+            "Several can be given.  \\[default: as-logged, greedy and uniform, where the log has "
+            "what they need]"
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Format of the log: keyhole, dsjson, personalizer, cb, open-bandit or frame, with "
+            "settings such as dsjson:slot=0 or cb:arms=A/B/C.  \\[default: by its content]",
         ),
     ] = None,
     estimator: Annotated[
-        list[str] | None, typer.Option(help="Estimator; several can be given.  \\[default: minvar]")
+        list[str] | None,
+        typer.Option(
+            help="Estimator; several can be given.  \\[default: minvar, or snips without means]"
+        ),
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level.")] = 0.95,
     plot: Annotated[
@@ -52,30 +82,72 @@ def evaluate(
     The value is that of acting so given the data that were collected, and not of a run that would
     have collected others. Rounds from the first missing reward on are not used.
     """
+    from keyhole.cli.formats import format_from
     from keyhole.evaluation import Logged, audit_log
     from keyhole.evaluation import evaluate as run
 
     if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
         raise InvalidValue(f"--plot must end in .png, .svg or .pdf, got {plot.name}")
-    with err().status(f"reading {log}") as status:
-        given = Logged.of(log)
-        status.update("auditing the log")
+    source = log[0] if len(log) == 1 else log
+    with _bar(f"reading {log[0]}") as bar, _told():
+        given = Logged.of(source, format=format_from(format_), progress=bar.step)
+        bar.say("auditing the log")
         sound = audit_log(given)
-        status.update("evaluating")
-        targets = {text: _target(text, given.arms) for text in policy or _DEFAULT}
-        found = run(given, targets, estimator=estimator or "minvar", level=level)
+        bar.say("evaluating")
+        targets = {text: _target(text, given.arms) for text in policy or _usual(given)}
+        found = run(given, targets, estimator=estimator or None, level=level)
     if plot is not None:
         found.plot().savefig(plot, dpi=200)
     if json:
         as_json({"audit": asdict(sound), "rows": [asdict(row) for row in found.rows]})
         return
-    out().print(str(sound), soft_wrap=True, markup=False)
-    out().print(f"\n{found}", soft_wrap=True, markup=False)
+    # Names of arms may look like markup, or like an emoji: arm:B: is one.
+    out().print(str(sound), soft_wrap=True, markup=False, emoji=False)
+    out().print(f"\n{found}", soft_wrap=True, markup=False, emoji=False)
     if plot is not None:
         err().print(f"wrote {plot}", soft_wrap=True)
 
 
-_DEFAULT = ("as-logged", "greedy", "uniform")
+class _Bar:
+    """A bar of the bytes that were read, with what is being done."""
+
+    def __init__(self, progress: Progress, said: str) -> None:
+        self._progress = progress
+        self._task = progress.add_task(said, total=None)
+
+    def step(self, done: int, total: int) -> None:
+        self._progress.update(self._task, completed=done, total=total)
+
+    def say(self, said: str) -> None:
+        self._progress.update(self._task, description=said)
+
+
+@contextmanager
+def _bar(said: str) -> Iterator[_Bar]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    console = err()
+    # A bar that cannot move would leave an empty line in a file.
+    is_off = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=is_off) as progress:
+        yield _Bar(progress, escape(said))
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Print Keyhole's warnings as lines, without the place in the code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", KeyholeWarning)
+        yield
+    for one in caught:
+        err().print(f"[yellow]warning:[/] {escape(str(one.message))}", soft_wrap=True)
+
+
+def _usual(log: Logged) -> list[str]:
+    """Return the targets for which a log has what they need."""
+    has_scores = log.mean is not None and log.width is not None
+    usual = ["as-logged"] if log.propensity is not None else []
+    usual += ["greedy"] if has_scores or log.observation is not None else []
+    return [*usual, "uniform"]
 
 
 def _target(text: str, arms: tuple[Any, ...]) -> Any:

@@ -13,6 +13,7 @@ from keyhole.errors import InvalidValue, shown
 from keyhole.evaluation.adaptive import variances
 from keyhole.evaluation.audit import LIMIT, require_sound
 from keyhole.evaluation.estimators import ESTIMATORS, Estimate, Pieces, effective_size
+from keyhole.evaluation.formats import Format
 from keyhole.evaluation.logged import Logged
 from keyhole.evaluation.result import Evaluation, PolicyValue
 from keyhole.evaluation.targets import Propensities, Tracks, named_targets
@@ -25,7 +26,8 @@ def evaluate(
     log: object,
     policies: Any,
     *,
-    estimator: str | Iterable[str] = "minvar",
+    format: str | Format | None = None,  # noqa: A002 - the word of the command line, too
+    estimator: str | Iterable[str] | None = None,
     level: float = 0.95,
     threshold: float = 10.0,
     shrinkage: float = 100.0,
@@ -40,15 +42,18 @@ def evaluate(
 
     Parameters
     ----------
-    log : Logged, mapping or object with `columns()`
-        The log.
+    log : Logged, Log, path, list of paths, mapping, frame or Arrow table
+        The log, as in `Logged.of`; also of Vowpal Wabbit, Personalizer, Open Bandit or obp.
     policies : target, list of targets, or mapping from names to targets
         A target is a `Policy`, `FixedArm`, `OnFeatures`, `WithFloor`, the name of an arm,
         "uniform", "as logged", or an array (n, K) of probabilities. A policy with the log's sharing
-        and prior precision is scored by the logged means and widths. Another prior or sharing, or a
-        learned v, replays the posterior from the logged observations.
-    estimator : str or iterable of str, default "minvar"
+        and prior precision is scored by the logged means and widths. Another prior or sharing, a
+        learned v, or a log without means replays the posterior from the logged observations.
+    format : str or Format, optional
+        Format of the log, as in `Logged.of`. By default that of its content.
+    estimator : str or iterable of str, optional
         One or more of "ips", "snips", "dm", "dr", "sndr", "switch", "dros", "minvar", "stablevar".
+        By default "minvar", or "snips" for a log without means.
     level : float, default 0.95
         Confidence level.
     threshold : float, default 10.0
@@ -80,12 +85,13 @@ def evaluate(
     >>> found["always B"].value
     3.0
     """
-    given = Logged.of(log)
+    given = Logged.of(log, format=format)
     level = checks.real("level", level, above=0.0, max_value=1.0 - 1e-12)
     threshold = checks.real("threshold", threshold, min_value=0.0)
     shrinkage = checks.real("shrinkage", shrinkage, min_value=0.0)
     min_size = checks.real("min_size", min_size, min_value=0.0)
-    names = _estimators(estimator)
+    usual = "snips" if given.mean is None else "minvar"
+    names = _estimators(usual if estimator is None else estimator)
     if checks.flag("check", check):
         require_sound(given)
     used = given.head(given.n_rewarded)

@@ -8,8 +8,8 @@ from typing import Any
 from keyhole.errors import MissingExtra, install_line
 
 
-def load(module: str, wanted: str) -> Any:
-    """Return a module that needs the extra "lab".
+def load(module: str, wanted: str, extra: str = "lab") -> Any:
+    """Return a module that needs an extra.
 
     Parameters
     ----------
@@ -17,6 +17,8 @@ def load(module: str, wanted: str) -> Any:
         Name of the module.
     wanted : str
         What it is needed for, in the error message.
+    extra : str, default "lab"
+        The extra.
 
     Raises
     ------
@@ -30,5 +32,5 @@ def load(module: str, wanted: str) -> Any:
             raise
         package = (missing.name or module).split(".")[0]
         raise MissingExtra(
-            f"{wanted} needs {package}, which is not installed: {install_line('lab')}"
+            f"{wanted} needs {package}, which is not installed: {install_line(extra)}"
         ) from None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, get_args
@@ -12,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keyhole import checks
-from keyhole.core import Arm, Floats, Ints, Sharing, arm_name
+from keyhole.core import Arm, Floats, Ints, Sharing
 from keyhole.errors import InvalidValue, UnknownArm, shown
+from keyhole.evaluation.arms import arm_names
+from keyhole.evaluation.formats import Format, Progress, read_columns
 from keyhole.evaluation.scores import Scores, propensity_of
 
 # Rows of probabilities add up to 1 within this much: files keep six digits.
@@ -58,6 +58,9 @@ class Logged:
         Whether arms have parameters of their own, as in `Policy`.
     prior_precision : float, default 1.0
         Prior precision of the logged posterior.
+    candidates : array_like of bool of shape (n, K), optional
+        Whether each arm could be chosen. By default arms with a mean, or else with a probability,
+        or else all.
 
     Raises
     ------
@@ -92,6 +95,7 @@ class Logged:
     observation: Floats | None  # (n, 1, d) or (n, K, d)
     sharing: Sharing
     prior_precision: float
+    candidates: NDArray[np.bool_]  # (n, K)
 
     def __init__(
         self,
@@ -109,8 +113,9 @@ class Logged:
         observation: ArrayLike | None = None,
         sharing: Sharing = "per-arm",
         prior_precision: float = 1.0,
+        candidates: ArrayLike | None = None,
     ) -> None:
-        names = _names(arms)
+        names = arm_names(arms)
         e = _column("probability", probability)
         n, k = len(e), len(names)
         _refuse(~(e > 0.0) | ~(e <= 1.0), "probability", e, "above 0 and at most 1")
@@ -133,20 +138,32 @@ class Logged:
         }
         if not isinstance(sharing, str) or sharing not in get_args(Sharing):
             raise checks.unknown("sharing", sharing, get_args(Sharing))
+        columns["candidates"] = _candidates(candidates, columns, n, k)
         self._set(columns)
         self._check_scores()
         self._check_probabilities()
         self._check_observation()
 
     @classmethod
-    def of(cls, source: object) -> Logged:
-        """Return the columns of a log.
+    def of(
+        cls,
+        source: object,
+        *,
+        format: str | Format | None = None,  # noqa: A002 - the word of the command line, too
+        progress: Progress | None = None,
+    ) -> Logged:
+        """Return the columns of a log, or of a file of another library.
 
         Parameters
         ----------
-        source : Logged, path-like, mapping, or object with a method `columns()`
-            A path is that of a `Log`. A mapping, or the one that `columns()` returns, has the
-            arguments of `Logged` as keys.
+        source : Logged, Log, path, list of paths, mapping, frame or Arrow table
+            A folder stands for all its files. A mapping, or the one that a method `columns()`
+            returns, has the arguments of `Logged` as keys, or is obp's.
+        format : str or Format, optional
+            Name of the format, or a format with settings, see `keyhole.evaluation.formats`. By
+            default that of the content, if it is certain.
+        progress : callable, optional
+            Called with the bytes that were read and those of all files.
 
         Returns
         -------
@@ -157,20 +174,14 @@ class Logged:
         ------
         InvalidValue
             If the source is of another kind, or its columns are unknown, missing or not valid.
+        FileError
+            If a file is not of its format. The message names the line and the field.
         """
         if isinstance(source, Logged):
+            if format is not None:
+                raise InvalidValue(f"format must be None for a Logged, got {shown(format)}")
             return source
-        if isinstance(source, str | os.PathLike):
-            from keyhole.online import Log  # which needs the extra "logs"
-
-            source = Log(source)
-        columns = getattr(source, "columns", None)
-        given = columns() if callable(columns) else source
-        if not isinstance(given, Mapping):
-            raise InvalidValue(
-                "log must be a Logged, a Log or its path, a mapping of columns or an object with a "
-                f"method columns() that returns one, got {type(source).__name__}"
-            )
+        given = read_columns(source, format, progress)
         known = [field.name for field in fields(cls)]
         for name in given:
             if name not in known:
@@ -199,15 +210,6 @@ class Logged:
         """
         missing = np.isnan(self.reward)
         return int(missing.argmax()) if missing.any() else self.n_rounds
-
-    @cached_property
-    def candidates(self) -> NDArray[np.bool_]:
-        """Mask of the arms that could be chosen, (n, K)."""
-        if self.mean is not None:
-            return ~np.isnan(self.mean)
-        if self.probabilities is not None:
-            return self.probabilities > 0.0
-        return np.broadcast_to(np.True_, (self.n_rounds, self.n_arms))
 
     @property
     def scores(self) -> Scores | None:
@@ -240,10 +242,9 @@ class Logged:
                 for value in [getattr(self, field.name)]
             }
         )
-        for name in ("candidates", "computed"):
-            known = self.__dict__.get(name)
-            if known is not None:
-                cut.__dict__[name] = known[:n]
+        known = self.__dict__.get("computed")
+        if known is not None:
+            cut.__dict__["computed"] = known[:n]
         return cut
 
     def __repr__(self) -> str:
@@ -279,7 +280,8 @@ class Logged:
         if p is None:
             return
         check_propensity("probabilities", p)
-        _refuse((p > 0.0) & ~self.candidates, "probabilities", p, "0 where mean is missing")
+        rule = "0 where mean is missing" if self.mean is not None else "0 for no candidate"
+        _refuse((p > 0.0) & ~self.candidates, "probabilities", p, rule)
         own = p[np.arange(self.n_rounds), self.chosen]
         off = np.abs(own - self.probability) > SUM_TOLERANCE
         if off.any():
@@ -326,15 +328,6 @@ def check_propensity(name: str, propensity: Floats) -> None:
     if off.any():
         t = int(off.argmax())
         raise InvalidValue(f"{name}[{t}] must add up to 1, got {total[t]:g}")
-
-
-def _names(arms: Any) -> tuple[Arm, ...]:
-    if not checks.is_listing(arms) or isinstance(arms, str):
-        raise InvalidValue(f"arms must be the names of the arms, got {shown(arms)}")
-    names = tuple(arm_name(arm) for arm in arms)
-    if not names or len(set(names)) < len(names):
-        raise InvalidValue(f"arms must be one or more different names, got {shown(names)}")
-    return names
 
 
 def _chosen(given: ArrayLike, n: int, arms: tuple[Arm, ...]) -> Ints:
@@ -397,6 +390,37 @@ def _spread(
     if k is None:
         return np.broadcast_to(given, (n,))
     return np.broadcast_to(given[:, None] if given.ndim == 1 else given, (n, k))
+
+
+def _candidates(
+    given: ArrayLike | None, columns: dict[str, Any], n: int, k: int
+) -> NDArray[np.bool_]:
+    """Return which arms could be chosen, as given, or else by their means or probabilities."""
+    if given is not None:
+        found = np.array(given)
+        if found.dtype != np.bool_ or found.shape != (n, k):
+            raise InvalidValue(
+                f"candidates must be True or False for each round and arm, shape ({n}, {k}), got "
+                f"{found.dtype} of shape {found.shape}"
+            )
+        chosen, mean = columns["chosen"], columns["mean"]
+        lost = ~found[np.arange(n), chosen]
+        if lost.any():
+            t = int(lost.argmax())
+            raise InvalidValue(
+                f"candidates[{t}, {chosen[t]}] must be True, got False: the arm "
+                f"{columns['arms'][chosen[t]]!r} was chosen in that round"
+            )
+        if mean is not None:
+            _refuse(
+                np.isnan(mean) == found, "mean", mean, "missing for no candidate, and only there"
+            )
+        return found
+    if columns["mean"] is not None:
+        return np.asarray(~np.isnan(columns["mean"]))
+    if columns["probabilities"] is not None:
+        return np.asarray(columns["probabilities"] > 0.0)
+    return np.broadcast_to(np.True_, (n, k))
 
 
 def _observation(value: ArrayLike | None, n: int, k: int) -> Floats | None:

@@ -241,8 +241,11 @@ class Tracks:
             return self._replayed(policy, None)
         mean, width = self.log.mean, self.log.width
         if mean is None or width is None:
+            if self.log.observation is not None:
+                return self._replayed(policy, None)
             raise InvalidValue(
-                f"log must have the columns 'mean' and 'width' for the target {policy!r}"
+                f"log must have the columns 'mean' and 'width', or 'observation', for the target "
+                f"{policy!r}"
             )
         nothing = np.zeros(())
         scores = Scores(mean, width, nothing, nothing).under(rule)

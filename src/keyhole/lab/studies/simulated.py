@@ -1,7 +1,7 @@
 """Simulated tables of the same form as those of the package index, their stand-ins.
 
 They have the columns that the studies read, as many rows, arms drawn alike, and entries that are
-missing by clinic. Nothing in them is about a patient, and nothing about medicine follows from them.
+missing by clinic. Nothing in them is about a patient or a shop, and nothing about either follows.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from keyhole.lab.studies import dose_records
 
 PATIENTS, CLINICS = 6_256, 22
 TRIAL_PATIENTS = 2_139
+SHOWN, ITEMS, POSITIONS = 10_000, 20, 3
 # The share of pairs of a clinic and a column that are never recorded.
 UNRECORDED = 0.3
 
@@ -66,3 +67,37 @@ def actg175() -> pd.DataFrame:
     change = gain[np.arange(n), frame["arms"]] - 0.3 * (frame["cd40"] - 350.0)
     frame["cd420"] = frame["cd40"] + change + rng.normal(0.0, 110.0, n)
     return frame
+
+
+def open_bandit() -> dict[str, pd.DataFrame]:
+    """Return two tables like those of Open Bandit, of uniform choices and of a policy that changes.
+
+    The second policy has another distribution each day, nearer to the better items, and the same
+    name as the published one. A click has the probability of its item and position.
+    """
+    rng = np.random.default_rng(3)
+    rates = 0.02 * rng.gamma(2.0, 1.0, ITEMS)
+    seen = np.array([1.0, 0.8, 0.6])
+    first = pd.Timestamp("2019-11-24", tz="UTC")
+    found = {}
+    for policy, pull in {"random": 0.0, "bts": 1.5}.items():
+        seconds = np.sort(rng.uniform(0.0, 7 * 86_400.0, SHOWN))
+        day = (seconds // 86_400.0).astype(int)
+        logits = pull * np.arange(1, 8)[:, None] / 7.0 * rates / rates.std()
+        logits = logits + pull * rng.normal(0.0, 0.3, (7, ITEMS))
+        p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        item = (rng.random((SHOWN, 1)) > p[day].cumsum(axis=1)).sum(axis=1).clip(max=ITEMS - 1)
+        position = rng.integers(1, POSITIONS + 1, SHOWN)
+        clicks = rng.random(SHOWN) < rates[item] * seen[position - 1]
+        affinity = {f"user-item_affinity_{i}": np.zeros(SHOWN) for i in range(ITEMS)}
+        found[policy] = pd.DataFrame(
+            {
+                "timestamp": (first + pd.to_timedelta(seconds, unit="s")).astype(str),
+                "item_id": item,
+                "position": position,
+                "click": clicks.astype(int),
+                "propensity_score": p[day, item],
+                **affinity,
+            }
+        )
+    return found
