@@ -1,11 +1,14 @@
 """Which format a file has, and where a log may come from."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import keyhole as kh
+from keyhole.errors import install_line
 from keyhole.evaluation import Logged, formats, write_log
 from keyhole.evaluation.formats import FORMATS
 from tests.logs import random_columns, small
@@ -87,6 +90,34 @@ def test_a_log_of_keyhole_is_one_file(tmp_path: Path) -> None:
         Logged.of(tmp_path)
     kh.Log(tmp_path / "1").to_parquet(tmp_path / "3")
     assert Logged.of(tmp_path / "3").n_rounds == 1
+
+
+MISSING = """
+import sys
+sys.modules["msgspec"] = sys.modules["pyarrow"] = None
+import keyhole as kh
+from pathlib import Path
+Path("log.vw").write_text("1:-1:0.5 | a\\n2:0:0.5 | a\\n")
+print(kh.evaluation.Logged.of("log.vw"))
+Path("log.json").write_text('{"_label_cost": 1}')
+for source in ("log.json", {"arm": [1]}):
+    try:
+        kh.evaluation.Logged.of(source, format="frame" if isinstance(source, dict) else None)
+    except kh.MissingExtra as error:
+        print(error)
+"""
+
+
+def test_a_missing_package_has_the_line_that_helps(tmp_path: Path) -> None:
+    """Text of Vowpal Wabbit needs neither; nothing is imported before it is needed."""
+    command = [sys.executable, "-c", MISSING]
+    shown = subprocess.check_output(command, text=True, cwd=tmp_path).splitlines()
+    line = install_line("logs")
+    assert shown == [
+        "Logged(2 rounds, 2 arms)",
+        f"dsjson needs msgspec, which is not installed: {line}",
+        f"a table needs pyarrow, which is not installed: {line}",
+    ]
 
 
 def test_candidates_are_checked() -> None:

@@ -154,6 +154,16 @@ def test_an_error_names_the_column_and_the_row(
         Logged.of(path, format=NAMES)
 
 
+def test_a_mapping_of_columns_and_a_single_number(tmp_path: Path) -> None:
+    columns = {"arm": ["B", "A"], "probability": [0.5, 0.5], "reward": [1, 0], "age": [41, 35]}
+    log = Logged.of(columns, format=Frame(observation="age"))
+    assert log.observation is not None
+    assert log.observation[:, 0].tolist() == [[41.0], [35.0]]
+    with pytest.raises(kh.InvalidValue, match=r"path must end in .parquet, .* got '.*log.csv'"):
+        write_log(log, tmp_path / "log.csv", "frame")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_missing_column_is_told_with_the_names_to_give(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     frame().to_parquet(path)

@@ -1,10 +1,13 @@
 """Open Bandit: the logs of two policies, and each one's value from the log of the other."""
 
+import io
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.formats import open_bandit as benchmark
 
 import keyhole as kh
 from keyhole.evaluation import Logged
@@ -65,3 +68,13 @@ def test_the_tables_are_in_the_catalogue(tmp_path: Path, monkeypatch: pytest.Mon
         open_bandit("men")
     with pytest.raises(kh.InvalidValue, match="campaign must be one of all, men, women, got 'man'"):
         open_bandit("man")
+
+
+@pytest.mark.data
+def test_the_docs_have_the_values_of_real_logs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "evaluation.md").read_text()
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        benchmark()
+    assert len(printed.getvalue().splitlines()) == 8
+    assert printed.getvalue() in page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +69,7 @@ class Table(NamedTuple):
         return found.astype(np.int64)
 
     def lists(self, name: str) -> Floats:
-        """Return a column of lists as an array, one axis for each level."""
+        """Return a column as an array, with an axis for each level of its lists."""
         column, shape = self.column(name), [self.data.num_rows]
         types, compute = arrow("types"), arrow("compute")
         while types.is_nested(column.type) and not types.is_struct(column.type):
@@ -81,8 +81,6 @@ class Table(NamedTuple):
             self.wrong(name, f"{size[0]} entries long, as row 0 is", size, differ)
             shape.append(int(size[0]))
             column = column.flatten()
-        if len(shape) == 1:
-            raise self.error(f"column {name!r} must be lists, got {column.type}")
         return _numbers(self, name, column).reshape(shape)
 
     def names(self, name: str) -> tuple[Ints, list[Arm]]:
@@ -142,7 +140,8 @@ def table_of(source: Any, progress: Progress | None = None) -> Table:
     Parameters
     ----------
     source : path, list of paths, or frame
-        A frame is anything that Arrow reads: of pandas, polars or pyarrow, or a stream of batches.
+        A frame is anything that Arrow reads: of pandas, polars or pyarrow, a stream of batches, or
+        a mapping from names to columns.
     progress : callable, optional
         Called with the bytes that were read and those of all files.
 
@@ -176,7 +175,9 @@ def table_of(source: Any, progress: Progress | None = None) -> Table:
 def _of_frame(source: Any) -> Any:
     pa = arrow()
     try:
-        if hasattr(source, "__arrow_c_stream__"):
+        if isinstance(source, Mapping):
+            found = pa.table(dict(source))
+        elif hasattr(source, "__arrow_c_stream__"):
             found = pa.RecordBatchReader.from_stream(source).read_all()
         else:
             found = pa.Table.from_pandas(source)

@@ -31,6 +31,8 @@ class Cb(Format):
     Features become the observation if they are the same in every line: those of the line, or of
     `shared`. A feature without a value is 1. Other features are not read.
 
+    Written is a line for each round. Names of arms, and probabilities of others, are not written.
+
     Parameters
     ----------
     arms : sequence of str or int, optional
@@ -64,23 +66,7 @@ class Cb(Format):
             return None
         return "its first line does not begin with action:cost:probability, or shared"
 
-    def read(self, source: Any, progress: Progress | None = None) -> dict[str, Any]:
-        """Return the columns of files; see `Format.read`.
-
-        Parameters
-        ----------
-        source : path or list of paths
-            The files.
-        progress : callable, optional
-            Called with the bytes that were read and those of all files.
-
-        Raises
-        ------
-        FileError
-            If a line cannot be read. The message names the line and the field.
-        UnknownArm
-            If an action is not among the given arms.
-        """
+    def _read(self, source: Any, progress: Progress | None) -> dict[str, Any]:
         paths, reader = given_paths(source), Reader(self.arms)
         for block in blocks(paths, progress):
             reader.add(block)
@@ -89,18 +75,7 @@ class Cb(Format):
             raise FileError(f"{', '.join(paths[:3])} has no decisions")
         return reader.columns()
 
-    def write(self, log: Columns, path: Path) -> int:
-        """Write a log to a file, a line for each round; see `Format.write`.
-
-        Costs are negative rewards. Names of arms, and probabilities of other arms, are not written.
-
-        Parameters
-        ----------
-        log : Logged
-            The log, with all its rewards.
-        path : path-like
-            The file.
-        """
+    def _write(self, log: Columns, path: Path) -> None:
         require_rewards(log, "the format 'cb'")
         y, k = log.observation, log.n_arms
         if y is not None and y.shape[1] > 1:
@@ -126,7 +101,6 @@ class Cb(Format):
                     seen = "" if y is None else _features(y[t, 0].tolist())
                     text.append(f"{arm + 1}:{0.0 - reward!r}:{p!r}{more} |{seen}\n")
                 file.write("".join(text).encode())
-        return log.n_rounds
 
 
 def _features(values: list[float]) -> str:

@@ -33,6 +33,9 @@ class Dsjson(Format):
     Features beside `_multi` become the observation if they are numbers, the same in every line;
     where there are none, those of the actions do, one row for each arm. Others are not read.
 
+    Written lines are read by Vowpal Wabbit. The observation becomes the namespace "y". Means and
+    widths are not written.
+
     Parameters
     ----------
     arms : sequence of str or int, or "numbers", optional
@@ -87,21 +90,7 @@ class Dsjson(Format):
             return None
         return "its first lines have no field _label_cost or _outcomes"
 
-    def read(self, source: Any, progress: Progress | None = None) -> dict[str, Any]:
-        """Return the columns of files; see `Format.read`.
-
-        Parameters
-        ----------
-        source : path or list of paths
-            The files.
-        progress : callable, optional
-            Called with the bytes that were read and those of all files.
-
-        Raises
-        ------
-        FileError
-            If a line cannot be read. The message names the line and the field.
-        """
+    def _read(self, source: Any, progress: Progress | None) -> dict[str, Any]:
         paths = given_paths(source)
         module = "keyhole.evaluation.formats.dsjson_reading"
         reader = extras.load(module, "dsjson", "logs").Reader(self)
@@ -119,19 +108,5 @@ class Dsjson(Format):
         found: dict[str, Any] = reader.columns()
         return found
 
-    def write(self, log: Columns, path: Path) -> int:
-        """Write a log to a file that Vowpal Wabbit reads; see `Format.write`.
-
-        Costs are negative rewards. Rows without a reward have no label. The observation becomes the
-        namespace "y". Means and widths are not written.
-
-        Parameters
-        ----------
-        log : Logged
-            The log, with the probability of every arm.
-        path : path-like
-            The file.
-        """
-        module = "keyhole.evaluation.formats.dsjson_writing"
-        written: int = extras.load(module, "dsjson", "logs").write(log, path)
-        return written
+    def _write(self, log: Columns, path: Path) -> None:
+        extras.load("keyhole.evaluation.formats.dsjson_writing", "dsjson", "logs").write(log, path)

@@ -16,8 +16,8 @@ from keyhole.files import Path, replacing
 GROUP = 10_000
 
 
-def write(log: Columns, path: Path) -> int:
-    """Write a log, and return the number of rows.
+def write(log: Columns, path: Path) -> None:
+    """Write a log.
 
     Parameters
     ----------
@@ -43,7 +43,6 @@ def write(log: Columns, path: Path) -> int:
                     [{**_line(log, propensity, names, t), "EventId": f"{run}-{t}"} for t in rows]
                 )
             )
-    return log.n_rounds
 
 
 def _digest(log: Columns) -> str:

@@ -81,7 +81,6 @@ class Format(ABC):
     def mismatch(self, head: Head) -> str | None:
         """Return why a file is not, for certain, of this format; None if it is."""
 
-    @abstractmethod
     def read(self, source: Any, progress: Progress | None = None) -> dict[str, Any]:
         """Return the columns of a log, arguments of `keyhole.evaluation.Logged`.
 
@@ -91,7 +90,19 @@ class Format(ABC):
             Files of this format, or what it is in memory.
         progress : callable, optional
             Called with the bytes that were read and those of all files.
+
+        Raises
+        ------
+        FileError, InvalidValue
+            If the source cannot be read. The message names the line and the field, or the row and
+            the column.
+        UnknownArm
+            If an arm is not among those that were given.
         """
+        return self._read(source, progress)
+
+    @abstractmethod
+    def _read(self, source: Any, progress: Progress | None) -> dict[str, Any]: ...
 
     def write(self, log: Columns, path: Path) -> int:
         """Write a log to a file, which is replaced in one step, and return the number of rows.
@@ -106,8 +117,12 @@ class Format(ABC):
         Raises
         ------
         InvalidValue
-            If logs cannot be written in this format, or not this one.
+            If logs cannot be written in this format, or not this one. Nothing is written.
         """
+        self._write(log, path)
+        return log.n_rounds
+
+    def _write(self, log: Columns, path: Path) -> None:
         del log, path
         raise InvalidValue(f"the format {self.name!r} is not written: {self.instead}")
 

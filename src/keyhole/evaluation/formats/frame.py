@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
@@ -32,6 +33,8 @@ class Frame(Format):
     Frames are those of pandas, polars and pyarrow, and any stream of Arrow batches. A table that
     Keyhole wrote has all columns of a log, and needs no names. A null reward has not come.
 
+    Written is Parquet, or Arrow if the name ends in .arrow, and nothing is lost.
+
     Parameters
     ----------
     arm, probability, reward : str
@@ -44,7 +47,7 @@ class Frame(Format):
         A column of lists, in the order of `arms`, or a column for each arm: the probability of
         every arm, and the expected reward.
     observation : str or sequence of str, optional
-        A column of lists, or columns of numbers.
+        A column of lists or of numbers, or columns of numbers.
 
     Examples
     --------
@@ -91,23 +94,7 @@ class Frame(Format):
         lost = [one for one in (self.arm, self.probability, self.reward) if one not in names]
         return f"its first line has no column {lost[0]!r}" if lost else None
 
-    def read(self, source: Any, progress: Progress | None = None) -> dict[str, Any]:
-        """Return the columns of a table; see `Format.read`.
-
-        Parameters
-        ----------
-        source : path, list of paths, or frame
-            The table.
-        progress : callable, optional
-            Called with the bytes that were read and those of all files.
-
-        Raises
-        ------
-        InvalidValue, FileError
-            If a column is missing or has a wrong value. The message names the column and the row.
-        UnknownArm
-            If an arm is not among the given ones.
-        """
+    def _read(self, source: Any, progress: Progress | None) -> dict[str, Any]:
         table = table_of(source, progress)
         written = _written(table)
         for name in (self.arm, self.probability, self.reward):
@@ -150,18 +137,12 @@ class Frame(Format):
             )
         return place[index], tuple(given)
 
-    def write(self, log: Columns, path: Path) -> int:
-        """Write all columns of a log as Parquet, or as Arrow if the name ends in .arrow.
-
-        Nothing is lost: `Logged.of(path)` gives the same log.
-
-        Parameters
-        ----------
-        log : Logged
-            The log.
-        path : path-like
-            The file.
-        """
+    def _write(self, log: Columns, path: Path) -> None:
+        if not str(path).endswith((*ARROW, ".parquet")) and "." in os.path.basename(path):
+            raise InvalidValue(
+                f"path must end in .parquet, or in {', '.join(ARROW)}, for the format 'frame', got "
+                f"{shown(str(path))}"
+            )
         table = to_table(log)
         with replacing(path) as file:
             if str(path).endswith(ARROW):
@@ -169,7 +150,6 @@ class Frame(Format):
                     writer.write_table(table)
             else:
                 arrow("parquet").write_table(table, file)
-        return log.n_rounds
 
 
 def is_frame(source: object) -> bool:
@@ -253,5 +233,6 @@ def _by_arm(table: Table, name: str, given: str | Mapping[Arm, str], arms: tuple
 
 def _observation(table: Table, given: str | Sequence[str]) -> Any:
     if isinstance(given, str):
-        return table.lists(given)
+        found = table.lists(given)
+        return found[:, None] if found.ndim == 1 else found
     return np.column_stack([table.numbers(name) for name in given])

@@ -28,16 +28,7 @@ class KeyholeLog(Format):
             return None if _has_mark(head.path) else "it is a Parquet file that no Log wrote"
         return None if head.line.startswith(START) else "its first line is no row of kind 'start'"
 
-    def read(self, source: Any, progress: Progress | None = None) -> dict[str, Any]:
-        """Return the columns of a log; see `Format.read`.
-
-        Parameters
-        ----------
-        source : path
-            The file.
-        progress : callable, optional
-            Not called.
-        """
+    def _read(self, source: Any, progress: Progress | None) -> dict[str, Any]:
         del progress
         paths = given_paths(source)
         if len(paths) > 1:

@@ -32,21 +32,7 @@ class Obp(Format):
         del head
         return "obp's dictionary is in memory"
 
-    def read(self, source: Any, progress: Progress | None = None) -> dict[str, Any]:
-        """Return the columns of a dictionary; see `Format.read`.
-
-        Parameters
-        ----------
-        source : mapping
-            The dictionary.
-        progress : callable, optional
-            Not called.
-
-        Raises
-        ------
-        InvalidValue
-            If a key is missing or a value is not valid. The message names the key and the row.
-        """
+    def _read(self, source: Any, progress: Progress | None) -> dict[str, Any]:
         del progress
         if not isinstance(source, Mapping):
             raise InvalidValue(f"log must be obp's dictionary, got {shown(source)}")

@@ -31,6 +31,9 @@ class OpenBandit(Format):
     Arms are the numbers of the items, from 0. The affinities of the user with each item become the
     observation, one number for each arm. User features are texts without an order and are not read.
 
+    Written are items by the places of their arms, positions of 1, and times that count the rows.
+    Observations of another form are not written.
+
     Parameters
     ----------
     position : int, optional
@@ -54,23 +57,7 @@ class OpenBandit(Format):
         lost = [name for name in NEEDED if name not in names]
         return f"its first line has no column {lost[0]!r}" if lost else None
 
-    def read(self, source: Any, progress: Progress | None = None) -> dict[str, Any]:
-        """Return the columns of a table; see `Format.read`.
-
-        Parameters
-        ----------
-        source : path, list of paths, or frame
-            The table.
-        progress : callable, optional
-            Called with the bytes that were read and those of all files.
-
-        Raises
-        ------
-        InvalidValue, FileError
-            If a column is missing or has a wrong value. The message names the column and the row.
-        UnknownArm
-            If an item is beyond the number of items.
-        """
+    def _read(self, source: Any, progress: Progress | None) -> dict[str, Any]:
         table = table_of(source, progress)
         item, position = table.wholes("item_id"), table.wholes("position")
         click, p = table.numbers("click"), table.numbers("propensity_score")
@@ -103,19 +90,7 @@ class OpenBandit(Format):
             columns["observation"] = affinity[order][:, :, None]
         return columns
 
-    def write(self, log: Columns, path: Path) -> int:
-        """Write a log as a CSV file; see `Format.write`.
-
-        Items are the places of the arms, positions 1, and times count the rows. An observation of
-        one number for each arm becomes the affinities; others are not written.
-
-        Parameters
-        ----------
-        log : Logged
-            The log, with all its rewards.
-        path : path-like
-            The file.
-        """
+    def _write(self, log: Columns, path: Path) -> None:
         require_rewards(log, "Open Bandit")
         if not log.candidates.all():
             t = int((~log.candidates.all(axis=1)).argmax())
@@ -131,7 +106,6 @@ class OpenBandit(Format):
             for start in range(0, log.n_rounds, GROUP):
                 rows = range(start, min(start + GROUP, log.n_rounds))
                 file.write("".join(_row(log, affinity, t) for t in rows).encode())
-        return log.n_rounds
 
 
 def _row(log: Columns, affinity: Any, t: int) -> str:

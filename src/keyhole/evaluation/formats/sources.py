@@ -115,14 +115,16 @@ def blocks(paths: list[str], progress: Progress | None = None) -> Iterator[Block
         If a file cannot be read, is damaged, is not UTF-8 or has a line of more than 64 MB.
     """
     sizes = [os.path.getsize(path) if os.path.exists(path) else 0 for path in paths]
-    for i, path in enumerate(paths):
+    total, before = sum(sizes), 0
+    for path, size in zip(paths, sizes, strict=True):
         with opened_source(path) as file:
             is_packed = file.read(len(GZIP)) == GZIP
             file.seek(0)
             for block in _blocks(path, gzip.GzipFile(fileobj=file) if is_packed else file):
                 yield block
                 if progress is not None:
-                    progress(sum(sizes[:i]) + file.tell(), sum(sizes))
+                    progress(before + file.tell(), total)
+        before += size
 
 
 def _blocks(path: str, file: IO[bytes] | gzip.GzipFile) -> Iterator[Block]:
