@@ -7,7 +7,7 @@ from typing import Any
 
 from keyhole import checks
 from keyhole.errors import InvalidValue
-from keyhole.evaluation.formats import FORMATS, Format
+from keyhole.evaluation import formats
 
 # Settings that are lists, with their entries between slashes.
 LISTS = ("arms", "observation")
@@ -15,7 +15,7 @@ BY_ARM = ("probabilities", "mean")
 WORDS: dict[str, Any] = {"true": True, "false": False}
 
 
-def format_from(text: str | None) -> Format | None:
+def format_from(text: str | None) -> formats.Format | None:
     """Return a format such as "dsjson:slot=0", or None for None.
 
     Examples
@@ -26,9 +26,9 @@ def format_from(text: str | None) -> Format | None:
     if text is None:
         return None
     name, _, rest = text.partition(":")
-    if name not in FORMATS:
-        raise checks.unknown("--format", name, FORMATS)
-    kind = FORMATS[name]
+    if name not in formats.FORMATS:
+        raise checks.unknown("--format", name, formats.FORMATS)
+    kind = formats.FORMATS[name]
     known = [field.name for field in fields(kind)]
     settings: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):

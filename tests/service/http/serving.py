@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -94,7 +94,7 @@ class Process:
         _, errors = self.process.communicate(timeout=30)
         return self.process.returncode, errors
 
-    def __enter__(self) -> "Process":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
