@@ -310,6 +310,33 @@ class Posterior:
         often = np.bincount(parameter_of, minlength=self.n_parameters) >= max(self.dim, 2)
         self._core.learn(parameter_of, y, rewards, often, weights)
 
+    def add_sums(
+        self, parameters: Ints, squares: Floats, moment: Floats, count: Floats, of_rewards: Floats
+    ) -> None:
+        """Add the sums of rewards that were added up elsewhere, each of weight 1.
+
+        Parameters
+        ----------
+        parameters : ndarray of int of shape (m,)
+            The parameters that they belong to, each once.
+        squares : ndarray of shape (m, dim, dim)
+            Sum of y y' of each; only the upper triangle is read.
+        moment : ndarray of shape (m, dim)
+            Sum of r y.
+        count : ndarray of shape (m,)
+            Number of rewards.
+        of_rewards : ndarray of shape (m,)
+            Sum of r^2.
+        """
+        state = self.state
+        for k, i in enumerate(parameters.tolist()):
+            state.precision[i] += np.triu(squares[k])
+            state.moment[i] += moment[k]
+            state.n[i] += count[k]
+            state.weight[i] += count[k]
+            state.squares[i] += of_rewards[k]
+            self._core.recompute_caches(i)
+
     def rows(self, parameter_of: Ints) -> State:
         """Return a copy of the arrays of some parameters, which `put_back` restores."""
         return State(*(array[parameter_of] for array in self.state))

@@ -294,7 +294,7 @@ class Log:
         path : path-like
             The file, which is replaced in one step.
         """
-        return parquet.write(iter(self), path)
+        return parquet.write(self, path)
 
     # -- writing ----------------------------------------------------------------------------------
 
