@@ -327,9 +327,27 @@ class Posterior:
             Number of rewards.
         of_rewards : ndarray of shape (m,)
             Sum of r^2.
+
+        Raises
+        ------
+        InvalidValue
+            If shapes differ, a number is not finite, or a parameter comes twice.
         """
-        state = self.state
-        for k, i in enumerate(parameters.tolist()):
+        which, state = self._indices(parameters), self.state
+        shapes = {"squares": (self.dim, self.dim), "moment": (self.dim,)}
+        given = {"squares": squares, "moment": moment, "count": count, "of_rewards": of_rewards}
+        for name, array in given.items():
+            wanted = (len(which), *shapes.get(name, ()))
+            if np.shape(array) != wanted or not np.isfinite(array).all():
+                raise InvalidValue(
+                    f"{name} must be finite numbers of shape {wanted}, got shape {np.shape(array)}"
+                )
+        if len(np.unique(which)) < len(which) or (count < 0.0).any():
+            raise InvalidValue(
+                "parameters must be different ones with counts of at least 0, got "
+                f"{shown(which)} and {shown(count)}"
+            )
+        for k, i in enumerate(which.tolist()):
             state.precision[i] += np.triu(squares[k])
             state.moment[i] += moment[k]
             state.n[i] += count[k]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from keyhole.errors import FileError, InvalidValue
+from keyhole.errors import FileError
 from keyhole.files import naming
 from keyhole.online.arrow import arrow
 from keyhole.online.fitting.sources import Source
@@ -136,7 +136,12 @@ def _of_file(
         raise FileError(f"{path} has changed while it was read")
     with naming("read", str(path)), pa.OSFile(path) as opened:
         try:
-            file = pa.parquet.ParquetFile(opened, metadata=metadata, read_dictionary=list(texts))
+            file = pa.parquet.ParquetFile(
+                opened,
+                metadata=metadata,
+                read_dictionary=list(texts),
+                page_checksum_verification=True,
+            )
             for group in part.groups:
                 for batch in file.iter_batches(
                     BATCH, row_groups=[group], columns=list(names), use_threads=False
@@ -145,15 +150,3 @@ def _of_file(
                     first += len(batch)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as reason:
             raise FileError(f"{path} is damaged after row {first}: {reason}") from None
-
-
-def n_rows_of(source: Source) -> int:
-    """Return the number of rows of a source."""
-    return len(source.table) if source.path is None else int(footer(source).num_rows)
-
-
-def check_distinct(source: Source, names: list[str]) -> None:
-    """Raise if a source has a column twice."""
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidValue(f"{source.name} has the column {name!r} twice")

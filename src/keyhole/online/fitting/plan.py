@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from keyhole.core import REWARDS, Arm, Learner
+from keyhole.core import Arm, Learner
 from keyhole.errors import InvalidValue
 from keyhole.online import arguments
 from keyhole.online.fitting import logs
 from keyhole.online.fitting.columns import Columns, check_schema, columns_of
 from keyhole.online.fitting.parts import batches, parts_of
-from keyhole.online.fitting.reading import lengths_of, numbers
+from keyhole.online.fitting.reading import lengths_of
 from keyhole.online.fitting.sources import Source, sources_of
 from keyhole.online.lineage import Past
 from keyhole.online.log.learned import Summary
@@ -75,16 +72,6 @@ class Plan(NamedTuple):
         logs.warn_of_twice(of_logs)
         return cls(tables, names, gone, length, pasts)
 
-    def zero(self) -> float:
-        """Return the number that rewards are counted from: the median of the first ones."""
-        first = list(itertools.islice(_first_rewards(self.tables), REWARDS))
-        if len(first) < REWARDS:
-            raise InvalidValue(
-                f"a learner with a constant counts rewards from the median of the first {REWARDS}: "
-                f"the files must have as many, got {len(first)}"
-            )
-        return float(np.median(first))
-
 
 def _arms(given: Any, tables: Sequence[Table]) -> tuple[list[Arm], list[Arm]]:
     if given is not None:
@@ -102,10 +89,12 @@ def _length(tables: Sequence[Table], learner: Learner, given: int | None) -> int
     is_encoded = learner.features is not None
     wanted = learner.features.start().dim if learner.features is not None else given
     for one in tables:
-        is_log = one.summary is not None
-        length = check_schema(one.source, one.columns, is_encoded=is_encoded and not is_log)
-        if length is None and (is_log or not is_encoded):
-            length = _first_length(one)
+        if one.summary is not None:
+            length = one.summary.dim
+        else:
+            length = check_schema(one.source, one.columns, is_encoded=is_encoded)
+            if length is None and not is_encoded:
+                length = _first_length(one)
         if length is not None and wanted is not None and length != wanted:
             raise InvalidValue(
                 f"observations of {one.source.name} must have {wanted} numbers, got {length}"
@@ -133,13 +122,3 @@ def _first_length(table: Table) -> int | None:
         if (lengths >= 0).any():
             return int(lengths[lengths >= 0][0])
     return None
-
-
-def _first_rewards(tables: Sequence[Table]) -> Iterator[float]:
-    for one in tables:
-        if one.summary is not None:
-            yield from one.summary.first
-            continue
-        for batch in _batches(one):
-            values, lacking = numbers(batch.column(one.columns.reward))
-            yield from values if lacking is None else values[~lacking]

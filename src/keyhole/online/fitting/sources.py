@@ -39,6 +39,7 @@ def sources_of(files: object) -> list[Source]:
     FileError
         If there is no such file, or it is none of Parquet.
     """
+    arrow()  # or say what to install, before anything else
     listed = [files] if _is_single(files) else files
     if not checks.is_listing(listed):
         raise InvalidValue(

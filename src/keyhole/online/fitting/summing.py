@@ -31,7 +31,7 @@ class Job(NamedTuple):
         The names of the arms.
     dim : int
         Length of an observation.
-    zero : float
+    zero : float, default 0.0
         The number that is subtracted from rewards.
     """
 
@@ -40,7 +40,7 @@ class Job(NamedTuple):
     learner: Learner
     arms: tuple[Arm, ...]
     dim: int
-    zero: float
+    zero: float = 0.0
 
 
 def check_summable(learner: Learner) -> None:
@@ -92,6 +92,14 @@ def summed(job: Job) -> RowSums:
         for rows in _rows(job, reader):
             check_usable(_without_missing(rows, reader, state.observer)[0], reader)
     return summing.result()
+
+
+def rewards_of(job: Job) -> Iterator[float]:
+    """Yield the rewards of a part, in order, of the rows that are learned."""
+    reader, observer = _reader(job), job.learner.start(job.arms[:1], job.dim).observer
+    for rows in _rows(job, reader):
+        kept = _without_missing(rows, reader, observer)[0]
+        yield from kept.rewards[kept.groups >= 0].tolist()
 
 
 def _reader(job: Job) -> Reader:

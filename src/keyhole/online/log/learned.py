@@ -33,6 +33,8 @@ class Summary(NamedTuple):
         The format of the bandit's file, which tells bandits with sensors from others.
     recipe : str or None
         What tells the features from others.
+    dim : int or None
+        The length of an observation when it began.
     arms : list of arms
         The arms at the end.
     gone : list of arms
@@ -44,18 +46,20 @@ class Summary(NamedTuple):
         its additions.
     n_foreign : int
         Number of rewards of decisions that were made elsewhere.
-    first : list of float
-        The first rewards, whose median is their zero where a constant is fitted.
+    first : list of [float, bool]
+        The first rewards, and whether their observation has no missing entry: where a constant is
+        fitted, rewards are counted from the median of the first ones.
     """
 
     kind: str
     recipe: str | None
+    dim: int | None
     arms: list[Arm]
     gone: list[Arm]
     runs: dict[str, list[int]]
     others: dict[str, int]
     n_foreign: int
-    first: list[float]
+    first: list[tuple[float, bool]]
 
 
 class Learned:
@@ -80,10 +84,12 @@ class Learned:
         self._batch: list[rows.Reward] = []
         self._indices: dict[Arm, int] = {}
         self._arms: list[Arm] = []
-        self._first: list[float] = []
+        self._first: list[tuple[float, bool]] = []
+        self._has_missing: set[int] = set()  # rows of early decisions with missing entries
         self._runs: dict[str, list[int]] = {}
         self._others: dict[str, int] = {}
         self._run, self._header, self._sharing = "", dict[str, Any](), ""
+        self._wants_first = True
         for row in given:
             self._take(row)
 
@@ -101,6 +107,7 @@ class Learned:
         return Summary(
             kind=self._header.get("format", ""),
             recipe=self._header.get("recipe"),
+            dim=self._header.get("dim"),
             arms=self._arms,
             gone=[name for name in names if name not in set(self._arms)],
             runs=self._runs,
@@ -118,12 +125,12 @@ class Learned:
         if isinstance(row, rows.Start):
             self._start(row)
         elif isinstance(row, rows.Decision):
-            self._decision(row.event, row.arm, row.seq)
+            self._decision(row.event, row.arm, row.own_row(self._arms), row.seq)
             number = row.event.rpartition("-")[2].partition(".")[0]
             self._runs[self._run][0] = max(self._runs[self._run][0], int(number))
         elif isinstance(row, rows.Given):
             self._foreign.add(row.seq)
-            self._decision(row.event, row.decision["arm"], row.seq)
+            self._decision(row.event, row.decision["arm"], row.own_row(), row.seq)
         elif isinstance(row, rows.Reward):
             self._batch.append(row)
             if row.batch is None or row.batch[0] + 1 == row.batch[1]:
@@ -151,7 +158,9 @@ class Learned:
             self._others[run] = max(self._others.get(run, 0), past.additions)
         return header
 
-    def _decision(self, event: str | None, arm: Arm, seq: int) -> None:
+    def _decision(self, event: str | None, arm: Arm, seen: rows.Numbers, seq: int) -> None:
+        if self._wants_first and None in seen:
+            self._has_missing.add(seq)
         self._arm_of[seq] = self._indices.setdefault(arm, len(self._indices))
         if event is None:
             self._nameless.append(seq)
@@ -162,6 +171,9 @@ class Learned:
 
     def _reward(self, row: rows.Reward) -> None:
         at = self._nameless.popleft() if row.event is None else self._place(row)
+        if self._wants_first:
+            self._first.append((row.value, at not in self._has_missing))
+            self._wants_first = sum(whole for _, whole in self._first) < REWARDS
         if self._values[at] == self._values[at]:
             self.sources[row.seq], self._arm_of[row.seq] = at, self._arm_of[at]
             at = row.seq
@@ -169,8 +181,6 @@ class Learned:
                 self._further.setdefault(row.event, []).append(at)
         self._values[at] = row.value
         self._runs[self._run][1] += 1
-        if len(self._first) < REWARDS:
-            self._first.append(row.value)
 
     def _place(self, row: rows.Reward) -> int:
         assert row.event is not None

@@ -195,11 +195,11 @@ class Log:
         """Return the decision of a row; see `decision`."""
         if isinstance(row, rows.Given):
             return Decision.from_dict(row.decision)
-        own = 0
-        if len(row.y) > 1:
-            names = self._candidates_at(row) if row.arms is None else row.arms
-            own = names.index(row.arm)
-        seen: Any = row.y[own] if row.filled is None else row.filled  # null is a missing entry
+        seen: Any = row.filled  # null is a missing entry
+        if seen is None:
+            # A row for each of all arms is the only case in which they have to be known.
+            is_plain = len(row.y) == 1 or row.arms is not None
+            seen = row.own_row([] if is_plain else self._candidates_at(row))
         return Decision(
             arm=row.arm,
             observation=seen,

@@ -100,7 +100,9 @@ def write(given: Iterable[rows.AnyRow], path: Path) -> int:
             if made is None:
                 made = schema(learned.summary, names_are_numbers=_has_numbers(row))
                 # Numbers hardly repeat: as they are they take less space, and half the time.
-                writer = arrow.parquet.ParquetWriter(file, made, use_dictionary=TEXTS)
+                writer = arrow.parquet.ParquetWriter(
+                    file, made, use_dictionary=TEXTS, write_page_checksum=True
+                )
             group.append(records.record(row))
             if len(group) == GROUP:
                 writer.write_table(_table(group, made))
@@ -141,7 +143,8 @@ class Records:
             record |= rows.as_dict(row)
         else:
             line = rows.encoded(row).decode().rstrip("\n")
-            record |= {"seq": row.seq, "at": row.at, "other": line}
+            event = getattr(row, "event", None)
+            record |= {"seq": row.seq, "at": row.at, "event": event, "other": line}
         arm, seen = self._of(row)
         if arm is not None:
             record |= {ARM: arm, OBSERVATION: seen, LEARNED: self._learned.value(row.seq)}
@@ -152,14 +155,9 @@ class Records:
     def _of(self, row: rows.AnyRow) -> tuple[Any, Any]:
         """Return the arm that a row is about and what was seen of it; None if it is about none."""
         if isinstance(row, rows.Decision):
-            own = 0
-            if len(row.y) > 1:
-                own = (self._arms if row.arms is None else row.arms).index(row.arm)
-            found: tuple[Any, Any] = row.arm, row.y[own]
+            found: tuple[Any, Any] = row.arm, row.own_row(self._arms)
         elif isinstance(row, rows.Given):
-            missing = set(row.decision.get("predicted", ()))
-            seen = enumerate(row.decision["observation"])
-            found = row.decision["arm"], [None if k in missing else x for k, x in seen]
+            found = row.decision["arm"], row.own_row()
         elif row.seq in self._learned.sources:
             return self._seen[self._learned.sources[row.seq]]
         else:
@@ -196,7 +194,7 @@ def read(path: Path) -> Iterator[rows.AnyRow]:
     arrow, seq = _arrow(), 0
     with naming("read", str(path)):
         try:
-            file = arrow.parquet.ParquetFile(path)
+            file = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
         except arrow.ArrowInvalid as reason:
             raise FileError(f"{path} is no whole Parquet file: {reason}") from None
     with file:

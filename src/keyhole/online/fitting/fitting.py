@@ -6,10 +6,23 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
+from itertools import chain, islice
 from typing import Any
 
+import numpy as np
+
 from keyhole import checks
-from keyhole.core import Arm, Learner, LearnerState, PairwiseSums, Policy, RowSums, Seed, add_sums
+from keyhole.core import (
+    REWARDS,
+    Arm,
+    Learner,
+    LearnerState,
+    PairwiseSums,
+    Policy,
+    RowSums,
+    Seed,
+    add_sums,
+)
 from keyhole.core.kernels import padded
 from keyhole.errors import InvalidValue, shown
 from keyhole.files import Path
@@ -19,7 +32,7 @@ from keyhole.online.fitting.parts import parts_of
 from keyhole.online.fitting.plan import Plan
 from keyhole.online.fitting.reading import n_groups
 from keyhole.online.fitting.running import in_order
-from keyhole.online.fitting.summing import Job, check_summable, summed
+from keyhole.online.fitting.summing import Job, check_summable, rewards_of, summed
 from keyhole.online.lineage import Lineage, Past
 from keyhole.online.once import Once
 
@@ -116,9 +129,14 @@ def fit(
         probabilities=probabilities,
     )
     learned = bandit._learned
+    jobs = [
+        [Job(part, one.columns, learner, learned.arms.names, plan.dim) for part in parts]
+        for one in plan.tables
+        for parts in [parts_of(one.source, len(learned.arms.names), is_remote=executor is not None)]
+    ]
     if learned.observer.zero is None:
-        learned.observer.zero = plan.zero()
-    sums = _sums(plan, learner, learned, executor, workers, progress)
+        learned.observer.zero = _zero(plan, jobs, learner)
+    sums = _sums(jobs, learned, executor, workers, progress)
     add_sums(learned, _total(sums, learned))
     if plan.gone:
         learned.remove_arms(plan.gone)
@@ -126,9 +144,36 @@ def fit(
     return bandit
 
 
+def _zero(plan: Plan, jobs: list[list[Job]], learner: Learner) -> float:
+    """Return the number that rewards are counted from: the median of the first ones.
+
+    Parameters
+    ----------
+    plan : Plan
+        The sources.
+    jobs : list of list of Job
+        The parts of each source.
+    learner : Learner
+        It may leave out rows with missing entries.
+    """
+    first: list[float] = []
+    for one, own in zip(plan.tables, jobs, strict=True):
+        if one.summary is None:
+            found: Iterable[float] = chain.from_iterable(map(rewards_of, own))
+        else:
+            drops = learner.missing == "drop"
+            found = (value for value, is_whole in one.summary.first if is_whole or not drops)
+        first += islice(found, REWARDS - len(first))
+    if len(first) < REWARDS:
+        raise InvalidValue(
+            f"a learner with a constant counts rewards from the median of the first {REWARDS}: the "
+            f"files must have as many, got {len(first)}"
+        )
+    return float(np.median(first))
+
+
 def _sums(
-    plan: Plan,
-    learner: Learner,
+    jobs: list[list[Job]],
     learned: LearnerState,
     executor: Executor | None,
     workers: int,
@@ -138,24 +183,15 @@ def _sums(
 
     Parameters
     ----------
-    plan : Plan
-        The sources.
-    learner : Learner
-        What is done to observations.
+    jobs : list of list of Job
+        The parts of each source.
     learned : LearnerState
         What is known before.
     executor, workers, progress
         As in `fit`.
     """
     arms, observer = learned.arms, learned.observer
-    is_remote = executor is not None
-    jobs = [
-        [
-            Job(part, one.columns, learner, arms.names, plan.dim, observer.offset)
-            for part in parts_of(one.source, len(arms.names), is_remote=is_remote)
-        ]
-        for one in plan.tables
-    ]
+    jobs = [[job._replace(zero=observer.offset) for job in each] for each in jobs]
     listed = [job for each in jobs for job in each]
     size = 8 * n_groups(arms) * padded(observer.n_columns + 1) ** 2
     ahead = min(AHEAD, max(MEMORY // size, 2 * workers))
