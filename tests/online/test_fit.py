@@ -125,6 +125,33 @@ def test_fields_of_features_are_columns() -> None:
     )
 
 
+def test_features_of_arms_are_columns_too() -> None:
+    """With one parameter for all, an arm may have any name: its record says all of it."""
+    features = kh.Features(
+        numbers=["age"],
+        arms=kh.Features(numbers=["price"]),
+        cross=[("age", "arm.price")],
+        standardize=False,
+        missing=None,
+    )
+    learner = kh.Learner(kh.Greedy(sharing="shared"), features)
+    records = {"A": {"price": 1.5}, "B": {"price": -0.5}}
+    rng = np.random.default_rng(6)
+    n = 60
+    arms, ages, won = rng.choice(["A", "B"], n), rng.normal(size=n), rng.normal(size=n)
+    prices = [records[arm]["price"] for arm in arms]
+    table = pa.table({"arm": arms, "reward": won, "age": ages, "arm.price": prices})
+    twin = kh.Bandit(learner, arms=records, seed=1)
+    for arm, age, reward in zip(arms, ages, won, strict=True):
+        decision = twin.choose({"age": age}, among={arm: records[arm]})
+        twin.learn(decision, reward)
+    bandit = kh.fit(table, learner, arms=records)
+    assert_alike(bandit, twin)
+    assert bandit.choose({"age": 0.3}).arm == twin.choose({"age": 0.3}).arm
+    other = kh.fit(table.set_column(0, "arm", pa.array(["new"] * n)), learner, arms=records)
+    assert_alike(other, twin)
+
+
 def test_rewards_that_have_not_come_are_left_out() -> None:
     given = history(50)
     rewards = [None if k % 3 == 0 else r for k, r in enumerate(given.rewards.tolist())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from keyhole.cli import audit, certify, data, evaluate, reproduce, simulate, theory
+from keyhole.cli import audit, certify, data, evaluate, fit, reproduce, simulate, theory
 
 app = typer.Typer(
     name="keyhole",
@@ -20,6 +20,7 @@ app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
 app.add_typer(data.app, name="data")
 
 

@@ -166,7 +166,7 @@ def _in_blocks(squares: Floats, moment: Floats, arms: Ints, n_arms: int) -> tupl
     joint, moments = np.zeros((1 + n_arms, n, 1 + n_arms, n)), np.zeros((1 + n_arms, n))
     joint[0, :, 0], moments[0] = whole.sum(axis=0), moment.sum(axis=0)
     for arm, own, own_moment in zip(1 + arms, whole, moment, strict=True):
-        joint[0, :, arm] = joint[arm, :, 0] = joint[arm, :, arm] = own
+        joint[0, :, arm] = joint[arm, :, arm] = own
         moments[arm] = own_moment
     size = (1 + n_arms) * n
     return np.triu(joint.reshape(1, size, size)), moments.reshape(1, size)

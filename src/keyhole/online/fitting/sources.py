@@ -89,7 +89,8 @@ def _paths(given: Any) -> list[Source]:
         inside = [path]
     for one in inside:
         _check_parquet(one)
-    return [Source(one, path=one) for one in inside]
+    # Workers of a cluster may run in other folders.
+    return [Source(one, path=os.path.abspath(one)) for one in inside]
 
 
 def _inside(folder: str) -> list[str]:
