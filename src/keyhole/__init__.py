@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         Rounds,
         World,
     )
-    from keyhole.online import Bandit, Decision, Decisions, Effects, Explanation, Log
+    from keyhole.online import Bandit, Decision, Decisions, Effects, Explanation, Log, fit
 
 __version__ = "0.1.0"
 
@@ -112,6 +112,7 @@ __all__ = [
     "datasets",
     "evaluate",
     "evaluation",
+    "fit",
     "plots",
     "simulate",
     "summary",
@@ -138,7 +139,9 @@ _HOMES = {
         *("DatasetWorld", "LinearWorld", "MissingWorld", "RandomDatasetWorld"),
         *("RandomLinearWorld", "RandomMissingWorld", "Rounds", "World"),
     ),
-    "keyhole.online": ("Bandit", "Decision", "Decisions", "Effects", "Explanation", "Log"),
+    "keyhole.online": (
+        *("Bandit", "Decision", "Decisions", "Effects", "Explanation", "Log", "fit"),
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 # Modules that are public as a whole.

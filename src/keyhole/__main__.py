@@ -6,7 +6,7 @@ to stderr, so that stdout has the results only.
 
 import sys
 
-COMMANDS = ("reproduce", "simulate", "theory", "audit", "data")
+COMMANDS = ("reproduce", "simulate", "theory", "audit", "data", "fit")
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import difflib
 import numbers
+import os
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
@@ -293,6 +294,41 @@ def integer(name: str, value: object, *, min_value: int = 1, max_value: int = 10
     if int(value) > max_value:
         raise InvalidValue(f"{name} must be at most {max_value:,}, got {shown(value)}")
     return int(value)
+
+
+def workers(executor: object, given: object) -> int:
+    """Return the number of threads to use; an executor has its own number.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor or None
+        The executor that was given, if any.
+    given : int or None
+        The number that was given; None is one thread for each core.
+
+    Returns
+    -------
+    int
+        The number of threads.
+
+    Raises
+    ------
+    InvalidValue
+        If the executor is none, or both are given.
+    """
+    # Imported here: it takes milliseconds, which every first decision would wait for.
+    from concurrent.futures import Executor
+
+    if executor is not None and not isinstance(executor, Executor):
+        raise InvalidValue(
+            "executor must be a concurrent.futures.Executor (of a Dask client: "
+            f"client.get_executor()), got {shown(executor)}"
+        )
+    if executor is not None and given is not None:
+        raise InvalidValue(
+            f"workers must be None with an executor, which has its own number, got {shown(given)}"
+        )
+    return integer("workers", (os.cpu_count() or 1) if given is None else given)
 
 
 def is_listing(value: object) -> TypeGuard[Iterable[Any]]:

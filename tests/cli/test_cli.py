@@ -747,7 +747,7 @@ def started(*words: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["reproduce", "simulate", "theory", "audit", "data"])
+@pytest.mark.parametrize("command", ["reproduce", "simulate", "theory", "audit", "data", "fit"])
 def test_a_line_within_a_second(command: str) -> None:
     """The best of three: another process may be in the way once."""
     took = []

@@ -155,3 +155,9 @@ def test_explaining_and_many() -> None:
     chance = bandit.choice_probabilities(y)[decision.arm]
     assert share == pytest.approx(chance, abs=5 * np.sqrt(0.25 / 500))
     assert decision.probability == pytest.approx(chance, abs=1e-9)
+
+
+def test_no_rewards_change_nothing() -> None:
+    bandit = kh.Bandit(kh.Greedy(sharing="hybrid"), arms=3, dim=2)
+    bandit.learn_many([], [])
+    assert bandit.counts == {0: 0, 1: 0, 2: 0}

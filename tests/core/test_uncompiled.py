@@ -80,6 +80,8 @@ CORE = [
     "tests/core/test_posterior.py::test_the_noise_scale_by_hand",
     "tests/core/test_posterior.py::test_what_is_not_a_precision_has_no_inverse",
     "tests/core/test_predicting.py",
+    "tests/core/test_row_sums.py::test_a_posterior_of_sums_is_that_of_the_rows",
+    "tests/core/test_row_sums.py::test_two_rows_by_hand",
     "tests/lab/test_simulate.py::test_a_plan_travels",
     "tests/lab/test_simulate.py::test_decisions_depend_on_nothing_hidden",
     "tests/lab/test_simulate.py::test_regrets_are_judged_wherever_the_best_arm_is",

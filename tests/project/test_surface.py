@@ -64,6 +64,7 @@ PUBLIC = [
     "datasets",
     "evaluate",
     "evaluation",
+    "fit",
     "plots",
     "simulate",
     "summary",

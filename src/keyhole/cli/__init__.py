@@ -9,6 +9,7 @@ from keyhole.cli import (
     certify,
     data,
     evaluate,
+    fit,
     folder,
     keys,
     reproduce,
@@ -31,6 +32,7 @@ app.command("theory", epilog=theory.EXAMPLES)(theory.theory)
 app.command("certify", epilog=certify.EXAMPLES)(certify.certify)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("verify", epilog=folder.VERIFY)(folder.verify)
 app.command("replay", epilog=folder.REPLAY)(folder.replay)

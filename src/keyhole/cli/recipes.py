@@ -103,6 +103,21 @@ def from_flags(world: Mapping[str, Any], policies: list[str] | None) -> Recipe:
     return Recipe(world, _learners([_words(text) for text in chosen], options), dict(SIZES))
 
 
+def policy_of(text: str) -> Policy:
+    """Return a policy for use outside of a simulation, such as "thompson:v=2".
+
+    Raises
+    ------
+    InvalidValue
+        If there is no such policy, or no such setting of it.
+    """
+    table = _words(text)
+    kind = table.pop("kind")
+    if kind not in POLICIES:
+        raise checks.unknown("policy", kind, POLICIES)
+    return _made(POLICIES[kind], table, kind)
+
+
 def flags_of(settings: Iterable[str]) -> str:
     """Return the flags of settings as text.
 

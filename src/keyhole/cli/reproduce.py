@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,16 +14,10 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from keyhole import checks
+from keyhole.cli.cluster import Scheduler, Workers, executor_of
 from keyhole.cli.console import as_json, clean, err, out, writable
 from keyhole.cli.data import DataDir, Json
-from keyhole.errors import (
-    DataUnavailable,
-    FileError,
-    InvalidValue,
-    KeyholeError,
-    MissingExtra,
-    install_line,
-)
+from keyhole.errors import DataUnavailable, FileError, KeyholeError
 
 if TYPE_CHECKING:
     from keyhole.lab.studies import Job, Settings, Table
@@ -67,13 +60,8 @@ def reproduce(
         int | None, typer.Option(min=2, help="Number of replications.  \\[default: 50 to 200]")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 1,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of threads.  \\[default: one for each core]")
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="Address of a Dask scheduler to run on.  \\[default: threads]"),
-    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     data_dir: DataDir = None,
     out_dir: Annotated[
         Path, typer.Option("--out", help="Folder for the page, figures and data.")
@@ -101,7 +89,7 @@ def reproduce(
     manifests = []
     writable(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
-    with _executor(scheduler, workers) as executor, _bar(jobs) as (progress, advance):
+    with executor_of(scheduler, workers) as executor, _bar(jobs) as (progress, advance):
         for place, job in enumerate(jobs, start=1):
             progress.update(
                 progress.task_ids[0],
@@ -232,27 +220,3 @@ def _bar(jobs: list[Job]) -> Iterator[tuple[Progress, Any]]:
     with Progress(*columns(), console=console, transient=True, disable=not shown) as progress:
         task = progress.add_task("", total=sum(job.rounds for job in jobs))
         yield progress, lambda rounds: progress.update(task, advance=rounds)
-
-
-@contextmanager
-def _executor(scheduler: str | None, workers: int | None) -> Iterator[Executor | None]:
-    """Yield the executor of a Dask scheduler, or None for local threads if there is none."""
-    if scheduler is None:
-        yield None
-        return
-    if workers is not None:
-        raise InvalidValue(
-            f"--workers cannot be used with --scheduler, which has its own workers, got {workers}"
-        )
-    try:
-        from distributed import Client
-    except ModuleNotFoundError:
-        raise MissingExtra(
-            "--scheduler needs dask.distributed, which is not installed: " + install_line("cluster")
-        ) from None
-    try:
-        client = Client(scheduler, timeout=10)
-    except (OSError, ValueError) as reason:
-        raise InvalidValue(f"there is no Dask scheduler at {scheduler}: {reason}") from None
-    with client:
-        yield client.get_executor()

@@ -310,6 +310,51 @@ class Posterior:
         often = np.bincount(parameter_of, minlength=self.n_parameters) >= max(self.dim, 2)
         self._core.learn(parameter_of, y, rewards, often, weights)
 
+    def add_sums(
+        self, parameters: Ints, squares: Floats, moment: Floats, count: Floats, of_rewards: Floats
+    ) -> None:
+        """Add the sums of rewards that were added up elsewhere, each of weight 1.
+
+        Parameters
+        ----------
+        parameters : ndarray of int of shape (m,)
+            The parameters that they belong to, each once.
+        squares : ndarray of shape (m, dim, dim)
+            Sum of y y' of each; only the upper triangle is read.
+        moment : ndarray of shape (m, dim)
+            Sum of r y.
+        count : ndarray of shape (m,)
+            Number of rewards.
+        of_rewards : ndarray of shape (m,)
+            Sum of r^2.
+
+        Raises
+        ------
+        InvalidValue
+            If shapes differ, a number is not finite, or a parameter comes twice.
+        """
+        which, state = self._indices(parameters), self.state
+        shapes = {"squares": (self.dim, self.dim), "moment": (self.dim,)}
+        given = {"squares": squares, "moment": moment, "count": count, "of_rewards": of_rewards}
+        for name, array in given.items():
+            wanted = (len(which), *shapes.get(name, ()))
+            if np.shape(array) != wanted or not np.isfinite(array).all():
+                raise InvalidValue(
+                    f"{name} must be finite numbers of shape {wanted}, got shape {np.shape(array)}"
+                )
+        if len(np.unique(which)) < len(which) or (count < 0.0).any():
+            raise InvalidValue(
+                "parameters must be different ones with counts of at least 0, got "
+                f"{shown(which)} and {shown(count)}"
+            )
+        for k, i in enumerate(which.tolist()):
+            state.precision[i] += np.triu(squares[k])
+            state.moment[i] += moment[k]
+            state.n[i] += count[k]
+            state.weight[i] += count[k]
+            state.squares[i] += of_rewards[k]
+            self._core.recompute_caches(i)
+
     def rows(self, parameter_of: Ints) -> State:
         """Return a copy of the arrays of some parameters, which `put_back` restores."""
         return State(*(array[parameter_of] for array in self.state))

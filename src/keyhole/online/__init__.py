@@ -1,4 +1,4 @@
-"""Deciding online: `Bandit`, its decisions, and its log."""
+"""Deciding online: `Bandit`, its decisions, its log, and one fitted from files."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from keyhole.online.decisions import Decisions
 from keyhole.online.explaining import Explanation
 
 if TYPE_CHECKING:
+    from keyhole.online.fitting import fit
     from keyhole.online.log import (
         DECIDED,
         FORGOTTEN,
@@ -37,6 +38,7 @@ __all__ = [
     "LoggedBandit",
     "Replay",
     "Store",
+    "fit",
     "rows",
     "write_parquet",
 ]
@@ -49,6 +51,7 @@ _HOMES = {
     ),
     "LoggedBandit": "keyhole.online.logged",
     "Replay": "keyhole.online.log.replaying",
+    "fit": "keyhole.online.fitting",
 }
 
 

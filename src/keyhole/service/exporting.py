@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from keyhole.files import Path, checked_path, replacing
 from keyhole.online import Bandit, rows, write_parquet
 from keyhole.service.reading import WholeFold, all_rows, loop_of, reading
+from keyhole.service.store import Store
+
+
+class _Rows:
+    """The rows of a loop, which can be read twice."""
+
+    def __init__(self, store: Store, number: int, name: str) -> None:
+        self._loop = (store, number, name)
+
+    def __iter__(self) -> Iterator[rows.AnyRow]:
+        return (rows.decoded(body) for _, _, body in all_rows(*self._loop))
 
 
 def export(folder: Path, target: Path, *, loop: str | None = None) -> int:
@@ -23,15 +35,14 @@ def export(folder: Path, target: Path, *, loop: str | None = None) -> int:
     """
     with reading(folder) as store:
         number, name, _ = loop_of(store, loop)
-        given = all_rows(store, number, name)
         if os.fspath(checked_path("target", target)).endswith(".jsonl"):
             n = 0
             with replacing(target) as file:
-                for _, _, body in given:
+                for _, _, body in all_rows(store, number, name):
                     file.write(body)
                     n += 1
             return n
-        return write_parquet((rows.decoded(body) for _, _, body in given), target)
+        return write_parquet(_Rows(store, number, name), target)
 
 
 def replay(folder: Path, *, loop: str | None = None, until: int | None = None) -> Bandit:

@@ -31,6 +31,7 @@ from keyhole.core.kernels.probability import (
 )
 from keyhole.core.kernels.recent import REMEMBERED, RecentIds
 from keyhole.core.kernels.retracing import retrace
+from keyhole.core.kernels.summing import padded, sum_rows
 from keyhole.core.kernels.types import Floats, Ints, Rule, State, aligned_zeros, is_aligned
 
 __all__ = [
@@ -69,11 +70,13 @@ __all__ = [
     "is_aligned",
     "mixed",
     "multiply_rows",
+    "padded",
     "play",
     "propensity_weight",
     "retrace",
     "run_block",
     "sample_rows",
     "stream_state",
+    "sum_rows",
     "winning_rows",
 ]

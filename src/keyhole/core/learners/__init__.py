@@ -5,6 +5,7 @@ from keyhole.core.learners.draws import Draws
 from keyhole.core.learners.joint import choose_jointly, joint_probability
 from keyhole.core.learners.learner import Learner
 from keyhole.core.learners.protocol import AnyLearner, Chosen, checked_choice
+from keyhole.core.learners.row_sums import PairwiseSums, RowSums, Summing, add_sums
 from keyhole.core.learners.sensor_learner import SensorLearner, SensorName, sensor_name
 from keyhole.core.learners.sensor_state import SensorReward, SensorState
 from keyhole.core.learners.sensor_sums import Sums
@@ -20,14 +21,18 @@ __all__ = [
     "Draws",
     "Learner",
     "LearnerState",
+    "PairwiseSums",
     "Provisional",
+    "RowSums",
     "SensorLearner",
     "SensorName",
     "SensorReward",
     "SensorState",
+    "Summing",
     "Sums",
     "Term",
     "Waiting",
+    "add_sums",
     "amend_term",
     "arm_name",
     "checked_choice",

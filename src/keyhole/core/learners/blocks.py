@@ -30,7 +30,7 @@ def placed(design: Floats, blocks: Ints, n_blocks: int) -> Floats:
     wide = np.zeros((len(blocks), 1 + n_blocks, design.shape[1]))
     wide[:, 0] = rows
     wide[np.arange(len(blocks)), 1 + blocks] = rows
-    return wide.reshape(len(blocks), -1)
+    return wide.reshape(len(blocks), (1 + n_blocks) * design.shape[1])
 
 
 def in_every_block(matrix: Floats, n_blocks: int) -> Floats:

@@ -117,7 +117,7 @@ def simulate(
     """
     plan = Plan.of(world, learners, horizon, seed, checkpoints)
     replications = checks.integer("replications", replications, max_value=10**7)
-    workers = _workers(executor, workers)
+    workers = checks.workers(executor, workers)
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise InvalidValue(
             f"progress must be True, False, None or a function, got {shown(progress)}"
@@ -157,20 +157,6 @@ def simulate(
             # A copy: after a second press, threads may still be at work on their last block.
             done = dict(outcomes)
             raise SimulationInterrupted(as_dataset(plan, done) if done else None) from None
-
-
-def _workers(executor: Executor | None, workers: int | None) -> int:
-    """Check the executor, and return the number of threads."""
-    if executor is not None and not isinstance(executor, Executor):
-        raise InvalidValue(
-            "executor must be a concurrent.futures.Executor (of a Dask client: "
-            f"client.get_executor()), got {shown(executor)}"
-        )
-    if executor is not None and workers is not None:
-        raise InvalidValue(
-            f"workers must be None with an executor, which has its own number, got {shown(workers)}"
-        )
-    return checks.integer("workers", (os.cpu_count() or 1) if workers is None else workers)
 
 
 class _StoppedError(Exception):

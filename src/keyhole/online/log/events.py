@@ -96,6 +96,10 @@ class Events:
         """Return the state of an event: one of the numbers of `WORDS`."""
         return self._get(event)[2]
 
+    def place(self, event: str) -> int:
+        """Return the place of the row of the decision of a known event, the last if several."""
+        return self._get(event)[0]
+
     def places(self, event: str) -> list[int]:
         """Return the places of the rows that the decision and its terms follow from, in order."""
         place, last, _ = self._get(event)

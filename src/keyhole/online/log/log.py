@@ -217,7 +217,7 @@ class Log(Shared):
         path : path-like
             The file, which is replaced in one step.
         """
-        return parquet.write(iter(self), path)
+        return parquet.write(self, path)
 
     # -- writing ----------------------------------------------------------------------------------
 

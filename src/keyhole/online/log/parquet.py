@@ -2,16 +2,25 @@
 
 Rows of other kinds are few, and are kept as they are in JSON lines, in the column `other`. Arms are
 texts, or whole numbers if all names are. The schema's version is in the metadata of the file.
+
+Three columns serve those who fit a model to a log: every row with a reward in `learned` has an arm
+in `arm` and what was seen of it in `observation`. A decision has its first reward there, however
+late that came, and a further one is in a row of its own. Rewards that were forgotten, or went with
+an arm, are not there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from keyhole.errors import FileError, InvalidValue, MissingExtra, install_line
+from keyhole.errors import FileError, InvalidValue
 from keyhole.files import Path, naming, replacing
+from keyhole.online.arrow import arrow as _arrow
 from keyhole.online.log import rows
+from keyhole.online.log.learned import Learned, Summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,24 +28,21 @@ if TYPE_CHECKING:
 MAGIC = b"PAR1"
 # Rows of a row group: a few megabytes at dim 10.
 GROUP = 50_000
+# Columns whose values repeat.
+TEXTS = ["kind", "arm", "arms.list.element"]
 KINDS = {"decision": rows.Decision, "reward": rows.Reward}
-VERSION = b"keyhole.log"
+VERSION, SUMMARY = b"keyhole.log", b"keyhole.log.summary"
+# The columns of what was learned.
+ARM, OBSERVATION, LEARNED = "arm", "observation", "learned"
 
 
-def _arrow() -> Any:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra(f"Parquet needs pyarrow: {install_line('logs')}") from None
-    return pa
-
-
-def schema(*, names_are_numbers: bool) -> pa.Schema:
+def schema(summary: Summary, *, names_are_numbers: bool) -> pa.Schema:
     """Return the columns of a file.
 
     Parameters
     ----------
+    summary : Summary
+        What is kept in the metadata.
     names_are_numbers : bool
         Whether arms are named by whole numbers.
     """
@@ -50,7 +56,9 @@ def schema(*, names_are_numbers: bool) -> pa.Schema:
         "event": text,
         "round": whole,
         "version": whole,
-        "arm": arm,
+        ARM: arm,
+        OBSERVATION: numbers,
+        LEARNED: number,
         "probability": number,
         "score": number,
         "y": arrow.list_(numbers),
@@ -83,28 +91,33 @@ def schema(*, names_are_numbers: bool) -> pa.Schema:
         "ends": arrow.bool_(),
         "other": text,
     }
-    return arrow.schema(list(columns.items()), metadata={VERSION: str(rows.SCHEMA).encode()})
+    known = json.dumps(summary._asdict()).encode()
+    metadata = {VERSION: str(rows.SCHEMA).encode(), SUMMARY: known}
+    return arrow.schema(list(columns.items()), metadata=metadata)
 
 
-def write(given: Iterator[rows.AnyRow], path: Path) -> int:
+def write(given: Iterable[rows.AnyRow], path: Path) -> int:
     """Write rows to a file, which is replaced in one step, and return their number.
 
     Parameters
     ----------
-    given : iterator of rows
-        The rows.
+    given : iterable of rows
+        The rows, which are read twice.
     path : path-like
         The file.
     """
-    arrow, n, made = _arrow(), 0, None
+    arrow, learned, made = _arrow(), Learned(given), None
     with replacing(path) as file:
         group: list[dict[str, Any]] = []
-        for row in given:
+        records = Records(learned)
+        for row in islice(given, learned.n_rows):  # a bandit may have written more since
             if made is None:
-                made = schema(names_are_numbers=_has_numbers(row))
-                writer = arrow.parquet.ParquetWriter(file, made)
-            group.append(_record(row))
-            n += 1
+                made = schema(learned.summary, names_are_numbers=_has_numbers(row))
+                # Numbers hardly repeat: as they are they take less space, and half the time.
+                writer = arrow.parquet.ParquetWriter(
+                    file, made, use_dictionary=TEXTS, write_page_checksum=True
+                )
+            group.append(records.record(row))
             if len(group) == GROUP:
                 writer.write_table(_table(group, made))
                 group.clear()
@@ -113,21 +126,65 @@ def write(given: Iterator[rows.AnyRow], path: Path) -> int:
         if group:
             writer.write_table(_table(group, made))
         writer.close()
-    return n
+    return learned.n_rows
+
+
+class Records:
+    """The rows of a log as those of a table.
+
+    Parameters
+    ----------
+    learned : Learned
+        Which rewards count.
+    """
+
+    def __init__(self, learned: Learned) -> None:
+        self._learned = learned
+        self._arms: list[Any] = []
+        # Arms and observations of decisions that have further rewards, by their row.
+        self._seen: dict[int, tuple[Any, Any]] = {}
+        self._wanted = set(learned.sources.values())
+
+    def record(self, row: rows.AnyRow) -> dict[str, Any]:
+        """Return the columns of the next row."""
+        kind = type(row).__name__.lower()
+        if isinstance(row, rows.Start):
+            self._arms = list(row.arms)
+        elif isinstance(row, rows.Arms):
+            self._arms = row.applied_to(self._arms)
+        record: dict[str, Any] = {"kind": kind}
+        if kind in KINDS:
+            record |= rows.as_dict(row)
+        else:
+            line = rows.encoded(row).decode().rstrip("\n")
+            event = getattr(row, "event", None)
+            record |= {"seq": row.seq, "at": row.at, "event": event, "other": line}
+        arm, seen = self._of(row)
+        if arm is not None:
+            record |= {ARM: arm, OBSERVATION: seen, LEARNED: self._learned.value(row.seq)}
+        if isinstance(row, rows.Decision) and len(row.y) == 1:
+            record["y"] = None  # it is the observation
+        return record
+
+    def _of(self, row: rows.AnyRow) -> tuple[Any, Any]:
+        """Return the arm that a row is about and what was seen of it; None if it is about none."""
+        if isinstance(row, rows.Decision):
+            found: tuple[Any, Any] = row.taken, row.own_row(self._arms)
+        elif isinstance(row, rows.Given):
+            found = row.decision["arm"], row.own_row()
+        elif row.seq in self._learned.sources:
+            return self._seen[self._learned.sources[row.seq]]
+        else:
+            return None, None
+        if row.seq in self._wanted:
+            self._seen[row.seq] = found
+        return found
 
 
 def _has_numbers(row: rows.AnyRow) -> bool:
     if not isinstance(row, rows.Start):
         raise FileError("a log begins with a row of kind 'start'")
     return bool(row.arms) and all(isinstance(name, int) for name in row.arms)
-
-
-def _record(row: rows.AnyRow) -> dict[str, Any]:
-    kind = type(row).__name__.lower()
-    if kind not in KINDS:
-        line = rows.encoded(row).decode().rstrip("\n")
-        return {"kind": kind, "seq": row.seq, "at": row.at, "other": line}
-    return {"kind": kind, **rows.as_dict(row)}
 
 
 def _table(group: list[dict[str, Any]], made: pa.Schema) -> pa.Table:
@@ -151,7 +208,7 @@ def read(path: Path) -> Iterator[rows.AnyRow]:
     arrow, seq = _arrow(), 0
     with naming("read", str(path)):
         try:
-            file = arrow.parquet.ParquetFile(path)
+            file = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
         except arrow.ArrowInvalid as reason:
             raise FileError(f"{path} is no whole Parquet file: {reason}") from None
     with file:
@@ -177,6 +234,8 @@ def _row(path: Path, seq: int, record: dict[str, Any]) -> rows.AnyRow:
             return rows.decoded(record["other"].encode())
         wanted = rows.field_names(kind)
         fields = {name: record[name] for name in wanted if record[name] is not None}
+        if kind is rows.Decision and "y" not in fields:
+            fields["y"] = [record[OBSERVATION]]
         return rows.converted({**_with_nulls(kind, record), **fields}, kind)
     except (rows.DamagedRow, AttributeError) as reason:
         raise FileError(f"row {seq} of {path} is no row of a log: {reason}") from None

@@ -194,12 +194,29 @@ class Decision(Row, frozen=True, kw_only=True):
     deferred: bool = False
     served: Name | None = None
 
+    @property
+    def taken(self) -> Name:
+        """The arm whose reward comes: the chosen one, or the one that was served instead."""
+        return self.arm if self.served is None else self.served
+
+    def own_row(self, arms: list[Name]) -> Numbers:
+        """Return what was seen of the arm that was taken, of all arms that there were."""
+        if len(self.y) == 1:
+            return self.y[0]
+        return self.y[(arms if self.arms is None else self.arms).index(self.taken)]
+
 
 class Given(Row, frozen=True, kw_only=True):
     """A decision that was made elsewhere, as `Decision.to_dict` writes it down."""
 
     event: str | None
     decision: dict[str, Any]
+
+    def own_row(self) -> Numbers:
+        """Return what was seen of the arm; null where an entry was missing and predicted."""
+        missing = set(self.decision.get("predicted", ()))
+        seen = enumerate(self.decision["observation"])
+        return [None if k in missing else x for k, x in seen]
 
 
 class Reward(Row, frozen=True, kw_only=True):

@@ -55,7 +55,7 @@ def arm_of(row: rows.Decision | rows.Given) -> Arm:
     if isinstance(row, rows.Given):
         arm: Arm = row.decision["arm"]
         return arm
-    return row.arm if row.served is None else row.served
+    return row.taken
 
 
 def _of_reward(decision: rows.Decision | rows.Given, row: rows.Reward) -> Learned:
