@@ -363,6 +363,22 @@ def test_a_log_with_missing_rewards_and_arms_is_written(tmp_path: Path) -> None:
     assert again.n_rewarded == 1
 
 
+def test_any_names_of_arms(tmp_path: Path) -> None:
+    names = ('say "A"', "a|b:c d", "zeile\nzwei", "grün", "", "{}", "1")
+    n = len(names)
+    log = {
+        "arms": names,
+        "chosen": np.arange(n),
+        "probability": np.full(n, 1 / n),
+        "reward": np.arange(n) / 3.0,
+        "probabilities": np.full((n, n), 1 / n),
+    }
+    write_log(log, tmp_path / "log.json", "dsjson")
+    again = Logged.of(tmp_path / "log.json")
+    assert again.arms == names
+    assert again.reward.tolist() == log["reward"].tolist()  # type: ignore[attr-defined]
+
+
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     log = {"arms": "AB", "chosen": [0], "probability": [0.5], "reward": [1.0]}
     with pytest.raises(kh.InvalidValue, match="probability of every arm for dsjson"):
