@@ -73,6 +73,16 @@ def test_a_line_by_hand(tmp_path: Path) -> None:
     assert log.observation.tolist() == [[[41.0, 2.5]]]
 
 
+def test_the_chosen_action_may_have_its_place_only(tmp_path: Path) -> None:
+    given = line(_label_Action=None, _labelIndex=2, _label_probability=0.2)
+    log = Logged.of(written(tmp_path / "log.json", given))
+    assert (log.chosen.tolist(), log.probability.tolist()) == ([2], [0.2])
+    first = line(**dict.fromkeys(("_label_Action", "_labelIndex", "_label_cost")))
+    del first["_label_probability"]
+    waiting = Logged.of(written(tmp_path / "log.json", first))
+    assert (waiting.chosen.tolist(), waiting.n_rewarded) == ([1], 0)
+
+
 def test_a_log_of_personalizer(tmp_path: Path) -> None:
     """Arms are tags; inactive events and rewards without their decision are left out, and told."""
     lines = [
@@ -191,6 +201,7 @@ CONTEXTS: list[tuple[list[Any], Any]] = [
     ([{"x": [1, 2], "n": [{"b": 3}]}] * 2, [[[1.0, 2.0, 3.0]]] * 2),
     ([{"a": 1, "b": 2}, {"b": 4, "a": 3}], [[[1.0, 2.0]], [[3.0, 4.0]]]),
     ([{"a": 1, "_b": "text"}, {"a": 2, "_c": 1}], [[[1.0]], [[2.0]]]),
+    ([{"a": 1, "b": 2}, {"b": 4, "a": 3, "_c": 1}], [[[1.0, 2.0]], [[3.0, 4.0]]]),
     ([{"a": 1}, {"a": 1, "b": 2}], None),
     ([{"a": 1}, {"a": "text"}], None),
     ([{"a": 1}, {}], None),
@@ -312,6 +323,14 @@ def test_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_array_equal(log.observation, whole.observation)
     size = path.stat().st_size
     assert seen[-1] == (size, size)
+    assert seen == sorted(seen)
+    (tmp_path / "more").mkdir()
+    for i in range(3):
+        written(tmp_path / "more" / str(i), *(line(EventId=f"{i}-{k}") for k in range(4)))
+    seen.clear()
+    every = Logged.of(tmp_path / "more", format="dsjson", progress=lambda *one: seen.append(one))
+    assert every.n_rounds == 12
+    assert [total for _, total in seen] == [seen[-1][0]] * len(seen)
     assert seen == sorted(seen)
     lines[17]["p"] = [0.5, 0.6, 0.2]
     with pytest.raises(kh.FileError, match=r"line 18 of .*p must add up to 1, got 1.3"):

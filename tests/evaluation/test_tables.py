@@ -120,6 +120,8 @@ def test_lists_by_arm() -> None:
     assert log.mean[0].tolist() == [0.1, 0.2]
     with pytest.raises(kh.InvalidValue, match="arms must be given, in the order of the lists"):
         Logged.of(given, format=Frame(**names, probabilities="all"))
+    turned = Logged.of(given, format=Frame(**names, arms=["B", "A"]))
+    assert (turned.arms, turned.chosen.tolist()) == (("B", "A"), [0, 1, 0])
     short = frame(all=[[0.75, 0.25], [0.5], [0.0, 1.0]])
     with pytest.raises(kh.InvalidValue, match="column 'all', row 1 must be 2 entries long"):
         Logged.of(short, format=Frame(**names, arms=["A", "B"], probabilities="all"))
