@@ -411,3 +411,40 @@ def test_settings_are_checked() -> None:
     for wrong in ({"arms": "A"}, {"slot": -1}, {"features": 1}, {"arms": ["A", "A"]}):
         with pytest.raises(kh.InvalidValue, match=next(iter(wrong))):
             Dsjson(**wrong)
+
+
+def test_two_schemas_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the other kind of line comes in a later block."""
+    tagged = {"_multi": [{"_tag": "A"}, {"_tag": "B"}, {"_tag": "C"}]}
+    cases = [
+        (line(), line(p=None), "p must be there"),
+        (line(p=None), line(), "p must (not )?be there"),
+        (line(), line(c=tagged), "_tag must not be there, as in the lines before"),
+        (line(c=tagged), line(), "_tag must be there, as in the lines before"),
+    ]
+    for size in (1 << 20, 10):
+        monkeypatch.setattr("keyhole.evaluation.formats.sources.BLOCK", size)
+        for first, second, message in cases:
+            path = written(tmp_path / "log.json", first, second)
+            with pytest.raises(kh.FileError, match=f"line [12] of {path}: {message}"):
+                Logged.of(path, format=Dsjson(features=False))
+    path = written(tmp_path / "log.json", line())
+    with pytest.raises(kh.FileError, match=r"line 1 of .*: _outcomes must be there for slot 0"):
+        Logged.of(path, format=Dsjson(slot=0))
+    with pytest.raises(
+        kh.UnknownArm, match=r"line 1 of .*: a must be at most 2, the number of the"
+    ):
+        Logged.of(path, format=Dsjson(arms=["A", "B"]))
+
+
+def test_contexts_of_other_forms(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    numbers = {"_multi": [{"f": {"x": 1}}] * 3}
+    beyond = {"_multi": [{"f": {"x": 1}}] * 2}  # there are three actions
+    assert Logged.of(written(path, line(c=numbers), line(c=beyond))).observation is None
+    assert Logged.of(written(path, line(c={"_multi": []}), line(c=None))).n_rounds == 2
+    path.write_text(json.dumps(line()).replace("41", "1" + "0" * 400 + ".5"))
+    with pytest.raises(
+        kh.FileError, match=r"line 1 of .* is no line of dsjson: Number out of range"
+    ):
+        Logged.of(path)
