@@ -20,7 +20,9 @@ from typer.testing import CliRunner, Result
 
 import keyhole as kh
 from keyhole.cli import app
+from keyhole.cli.formats import format_from
 from keyhole.errors import install_line
+from keyhole.evaluation.formats import Dsjson, Frame
 from keyhole.lab.datasets import download
 from keyhole.lab.studies import STUDIES
 
@@ -491,6 +493,13 @@ def test_evaluate_tells_what_it_left_out(tmp_path: Path) -> None:
     assert "must be written like dsjson:slot=0" in fails("evaluate", "a.json", "--format", "cb:3")
     assert "a setting of cb must be one of arms" in fails(
         "evaluate", "a.json", "--format", "cb:x=1"
+    )
+    words = "frame:arms=A/B,probabilities=p/q,observation=x/y,mean=m"
+    assert format_from(words) == Frame(
+        arms=["A", "B"], probabilities={"A": "p", "B": "q"}, observation=["x", "y"], mean="m"
+    )
+    assert format_from("dsjson:arms=numbers,features=false,slot=2") == Dsjson(
+        arms="numbers", features=False, slot=2
     )
     few = "frame:arms=A/B,probabilities=p/q/r"
     assert "each of 2 arms, got 3" in fails("evaluate", "a.json", "--format", few)

@@ -121,6 +121,7 @@ WRONG = [
     ("1:1 | a", "line 2 of .*: the label must be action:cost:probability, got 1:1"),
     ("1:1:0.5 2:1:0.5 | a", "line 2 of .*: one action has a cost, got 2"),
     ("1:1:0.5 x | a", "line 2 of .*: action must be a whole number from 1, got x"),
+    ("1:1:0.5 \n2 x| a", "line 2 of .*: | must stand between"),
     ("1:1:0.5| a", "line 2 of .*: a space must stand between 1:1:0.5 and |"),
     ("1:1:0.5 a", "line 2 of .*: | must stand between label and features"),
     ('{"_label_cost": 1}', "line 2 of .*: | must stand between label and features"),
@@ -134,6 +135,11 @@ def test_an_error_names_the_line_and_the_field(line: str, message: str, tmp_path
 
 
 def test_errors_of_rounds_of_several_lines(tmp_path: Path) -> None:
+    with pytest.raises(kh.UnknownArm, match=r"line 3 of .*: action must be at most 2, .* got 3"):
+        log_of(tmp_path, ADF, arms=["A", "B"])
+    (tmp_path / "log.vw").write_text("\n \n")
+    with pytest.raises(kh.FileError, match="has no decisions"):
+        Logged.of(tmp_path / "log.vw", format="cb")
     with pytest.raises(
         kh.FileError, match=r"line 1 of .*one action of the round must have a label"
     ):

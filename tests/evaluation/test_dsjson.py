@@ -73,6 +73,16 @@ def test_a_line_by_hand(tmp_path: Path) -> None:
     assert log.observation.tolist() == [[[41.0, 2.5]]]
 
 
+def test_the_chosen_action_may_have_its_place_only(tmp_path: Path) -> None:
+    given = line(_label_Action=None, _labelIndex=2, _label_probability=0.2)
+    log = Logged.of(written(tmp_path / "log.json", given))
+    assert (log.chosen.tolist(), log.probability.tolist()) == ([2], [0.2])
+    first = line(**dict.fromkeys(("_label_Action", "_labelIndex", "_label_cost")))
+    del first["_label_probability"]
+    waiting = Logged.of(written(tmp_path / "log.json", first))
+    assert (waiting.chosen.tolist(), waiting.n_rewarded) == ([1], 0)
+
+
 def test_a_log_of_personalizer(tmp_path: Path) -> None:
     """Arms are tags; inactive events and rewards without their decision are left out, and told."""
     lines = [
@@ -191,6 +201,7 @@ CONTEXTS: list[tuple[list[Any], Any]] = [
     ([{"x": [1, 2], "n": [{"b": 3}]}] * 2, [[[1.0, 2.0, 3.0]]] * 2),
     ([{"a": 1, "b": 2}, {"b": 4, "a": 3}], [[[1.0, 2.0]], [[3.0, 4.0]]]),
     ([{"a": 1, "_b": "text"}, {"a": 2, "_c": 1}], [[[1.0]], [[2.0]]]),
+    ([{"a": 1, "b": 2}, {"b": 4, "a": 3, "_c": 1}], [[[1.0, 2.0]], [[3.0, 4.0]]]),
     ([{"a": 1}, {"a": 1, "b": 2}], None),
     ([{"a": 1}, {"a": "text"}], None),
     ([{"a": 1}, {}], None),
@@ -313,6 +324,14 @@ def test_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     size = path.stat().st_size
     assert seen[-1] == (size, size)
     assert seen == sorted(seen)
+    (tmp_path / "more").mkdir()
+    for i in range(3):
+        written(tmp_path / "more" / str(i), *(line(EventId=f"{i}-{k}") for k in range(4)))
+    seen.clear()
+    every = Logged.of(tmp_path / "more", format="dsjson", progress=lambda *one: seen.append(one))
+    assert every.n_rounds == 12
+    assert [total for _, total in seen] == [seen[-1][0]] * len(seen)
+    assert seen == sorted(seen)
     lines[17]["p"] = [0.5, 0.6, 0.2]
     with pytest.raises(kh.FileError, match=r"line 18 of .*p must add up to 1, got 1.3"):
         Logged.of(written(path, *lines))
@@ -363,6 +382,22 @@ def test_a_log_with_missing_rewards_and_arms_is_written(tmp_path: Path) -> None:
     assert again.n_rewarded == 1
 
 
+def test_any_names_of_arms(tmp_path: Path) -> None:
+    names = ('say "A"', "a|b:c d", "zeile\nzwei", "grün", "", "{}", "1")
+    n = len(names)
+    log = {
+        "arms": names,
+        "chosen": np.arange(n),
+        "probability": np.full(n, 1 / n),
+        "reward": np.arange(n) / 3.0,
+        "probabilities": np.full((n, n), 1 / n),
+    }
+    write_log(log, tmp_path / "log.json", "dsjson")
+    again = Logged.of(tmp_path / "log.json")
+    assert again.arms == names
+    assert again.reward.tolist() == log["reward"].tolist()  # type: ignore[attr-defined]
+
+
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     log = {"arms": "AB", "chosen": [0], "probability": [0.5], "reward": [1.0]}
     with pytest.raises(kh.InvalidValue, match="probability of every arm for dsjson"):
@@ -376,3 +411,40 @@ def test_settings_are_checked() -> None:
     for wrong in ({"arms": "A"}, {"slot": -1}, {"features": 1}, {"arms": ["A", "A"]}):
         with pytest.raises(kh.InvalidValue, match=next(iter(wrong))):
             Dsjson(**wrong)
+
+
+def test_two_schemas_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the other kind of line comes in a later block."""
+    tagged = {"_multi": [{"_tag": "A"}, {"_tag": "B"}, {"_tag": "C"}]}
+    cases = [
+        (line(), line(p=None), "p must be there"),
+        (line(p=None), line(), "p must (not )?be there"),
+        (line(), line(c=tagged), "_tag must not be there, as in the lines before"),
+        (line(c=tagged), line(), "_tag must be there, as in the lines before"),
+    ]
+    for size in (1 << 20, 10):
+        monkeypatch.setattr("keyhole.evaluation.formats.sources.BLOCK", size)
+        for first, second, message in cases:
+            path = written(tmp_path / "log.json", first, second)
+            with pytest.raises(kh.FileError, match=f"line [12] of {path}: {message}"):
+                Logged.of(path, format=Dsjson(features=False))
+    path = written(tmp_path / "log.json", line())
+    with pytest.raises(kh.FileError, match=r"line 1 of .*: _outcomes must be there for slot 0"):
+        Logged.of(path, format=Dsjson(slot=0))
+    with pytest.raises(
+        kh.UnknownArm, match=r"line 1 of .*: a must be at most 2, the number of the"
+    ):
+        Logged.of(path, format=Dsjson(arms=["A", "B"]))
+
+
+def test_contexts_of_other_forms(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    numbers = {"_multi": [{"f": {"x": 1}}] * 3}
+    beyond = {"_multi": [{"f": {"x": 1}}] * 2}  # there are three actions
+    assert Logged.of(written(path, line(c=numbers), line(c=beyond))).observation is None
+    assert Logged.of(written(path, line(c={"_multi": []}), line(c=None))).n_rounds == 2
+    path.write_text(json.dumps(line()).replace("41", "1" + "0" * 400 + ".5"))
+    with pytest.raises(
+        kh.FileError, match=r"line 1 of .* is no line of dsjson: Number out of range"
+    ):
+        Logged.of(path)

@@ -92,6 +92,55 @@ def test_a_log_of_keyhole_is_one_file(tmp_path: Path) -> None:
     assert Logged.of(tmp_path / "3").n_rounds == 1
 
 
+TOKENS = (
+    b"nan",
+    b"1e400",
+    b"-1",
+    b"null",
+    b"[]",
+    b"\xff",
+    b"\n",
+    b"\0",
+    b'"',
+    b",",
+    b":",
+    b"|",
+    b"9" * 20,
+)
+
+
+def damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """Return a file with a byte or a word changed, put in or taken out, or cut off."""
+    made = bytearray(content)
+    for _ in range(rng.integers(1, 4)):
+        place, token = int(rng.integers(len(made))), TOKENS[rng.integers(len(TOKENS))]
+        kind = rng.integers(4)
+        if kind == 0:
+            made[place] = int(rng.integers(256))
+        elif kind == 1:
+            made[place:place] = token
+        elif kind == 2:
+            made[place : place + len(token)] = token
+        else:
+            del made[place : place + int(rng.integers(1, 30))]
+    return bytes(made[: int(rng.integers(1, len(made)))] if rng.random() < 0.1 else made)
+
+
+@pytest.mark.parametrize("kind", ["dsjson", "cb", "open-bandit", "frame"])
+def test_a_damaged_file_is_refused_or_read_and_nothing_else(kind: str, tmp_path: Path) -> None:
+    log = Logged(**{name: one for name, one in random_columns(12).items() if name != "mean"})
+    write_log(log, tmp_path / "whole", kind)
+    content, rng = (tmp_path / "whole").read_bytes(), np.random.default_rng(1)
+    refused = 0
+    for _ in range(150):
+        (tmp_path / "log").write_bytes(damaged(content, rng))
+        try:
+            Logged.of(tmp_path / "log", format=kind)
+        except kh.KeyholeError:
+            refused += 1
+    assert refused > 75
+
+
 MISSING = """
 import sys
 sys.modules["msgspec"] = sys.modules["pyarrow"] = None

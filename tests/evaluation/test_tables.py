@@ -120,6 +120,8 @@ def test_lists_by_arm() -> None:
     assert log.mean[0].tolist() == [0.1, 0.2]
     with pytest.raises(kh.InvalidValue, match="arms must be given, in the order of the lists"):
         Logged.of(given, format=Frame(**names, probabilities="all"))
+    turned = Logged.of(given, format=Frame(**names, arms=["B", "A"]))
+    assert (turned.arms, turned.chosen.tolist()) == (("B", "A"), [0, 1, 0])
     short = frame(all=[[0.75, 0.25], [0.5], [0.0, 1.0]])
     with pytest.raises(kh.InvalidValue, match="column 'all', row 1 must be 2 entries long"):
         Logged.of(short, format=Frame(**names, arms=["A", "B"], probabilities="all"))
@@ -152,6 +154,30 @@ def test_an_error_names_the_column_and_the_row(
     frame(**change).to_parquet(path)
     with pytest.raises((kh.FileError, kh.InvalidValue), match=message):
         Logged.of(path, format=NAMES)
+
+
+def test_columns_of_other_types(tmp_path: Path) -> None:
+    names = {"arm": "item", "probability": "p", "reward": "clicked"}
+    numbers = Logged.of(frame(item=[2.0, 1.0, 2.0], clicked=[None] * 3), format=Frame(**names))
+    assert (numbers.arms, numbers.n_rewarded) == ((1, 2), 0)
+    lists = Frame(**names, arms=["A", "B"], probabilities="all")
+    for wrong, message in (
+        ({"all": [[0.75, 0.25], None, [0.0, 1.0]]}, "column 'all', row 1 must be a list, got null"),
+        ({"all": [1.0, 2.0, 3.0]}, "column 'all' must have lists of 2 numbers"),
+        ({"all": [["a"]] * 3}, "column 'all', row 0 with 'a' must be numbers"),
+        ({"item": [[1], [2], [3]]}, "column 'item' must be texts or whole numbers, got list"),
+        ({"p": [{"a": 1}] * 3}, "column 'p' must be numbers, got struct"),
+    ):
+        with pytest.raises(kh.InvalidValue, match=message):
+            Logged.of(frame(**{"all": [[0.5, 0.5]] * 3, **wrong}), format=lists)
+    with pytest.raises(kh.InvalidValue, match="mean must be one of A, got 'B'"):
+        Logged.of(frame(), format=Frame(**names, arms=["A", "B"], mean={"A": "x"}))
+    with pytest.raises(kh.InvalidValue, match="arms must be all texts or all whole numbers"):
+        to_arrow({"arms": ["A", 1], "chosen": [0], "probability": [1.0], "reward": [1.0]})
+    for name, item in (("1.parquet", ["A"]), ("2.parquet", [[1]])):
+        pd.DataFrame({"arm": item, "probability": [1.0], "reward": [1]}).to_parquet(tmp_path / name)
+    with pytest.raises(kh.FileError, match="columns must have one type in all files"):
+        Logged.of(tmp_path)
 
 
 def test_a_mapping_of_columns_and_a_single_number(tmp_path: Path) -> None:
@@ -243,6 +269,9 @@ def test_open_bandit_by_hand(tmp_path: Path) -> None:
     in_memory = Logged.of(pd.read_csv(path, index_col=0), format="open-bandit")
     assert_same(in_memory, log)
     assert Logged.of(path, format=OpenBandit(n_items=5)).n_arms == 5
+    path.write_text(path.read_text().replace("affinity_1", "affinity_7"))
+    with pytest.raises(kh.FileError, match="a column 'user-item_affinity_1' beside"):
+        Logged.of(path)
     few = [row.rsplit(",", 3)[0] for row in ROWS]
     assert Logged.of(bandit_csv(tmp_path, *few, affinity=False)).observation is None
 
@@ -314,6 +343,9 @@ def test_the_dictionary_of_obp() -> None:
     pi_b = np.zeros((3, 2, 2))
     pi_b[[0, 2], :, 0] = [[0.75, 0.25], [0.0, 1.0]]
     pi_b[1, :, 1] = [0.5, 0.5]
+    pi_b[1, :, 0] = [0.5, 0.5]
+    first = Logged.of(feedback(pi_b=pi_b[:, :, :1], position=None, context=None))
+    assert first.observation is None
     full = Logged.of(feedback(pi_b=pi_b))
     assert full.probabilities is not None
     assert full.probabilities.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.0, 1.0]]

@@ -192,13 +192,11 @@ def _of_file(path: str, progress: Progress | None) -> Any:
     start, pa = head_of(path).start, arrow()
     with naming("read", path):
         try:
-            if start.startswith(PARQUET):
-                return arrow("parquet").read_table(path)
-            if start.startswith((FILE, STREAM)):
-                opened = "open_file" if start.startswith(FILE) else "open_stream"
-                with pa.memory_map(path) as file:
-                    return getattr(arrow("ipc"), opened)(file).read_all()
-        except (pa.ArrowException, OSError) as reason:
+            if start.startswith((PARQUET, FILE, STREAM)):
+                found = _of_binary(path, start)
+                found.validate(full=True)
+                return found.select(found.column_names)  # raises if a name is not UTF-8
+        except (pa.ArrowException, OSError, ValueError) as reason:
             raise FileError(f"{path} is no whole Parquet or Arrow file: {reason}") from None
     for _ in blocks([path], progress):
         pass  # says which line is not UTF-8, or too long, where Arrow does not
@@ -206,6 +204,14 @@ def _of_file(path: str, progress: Progress | None) -> Any:
         return arrow("csv").read_csv(path)
     except pa.ArrowException:
         return _of_csv_by_rows(path)
+
+
+def _of_binary(path: str, start: bytes) -> Any:
+    if start.startswith(PARQUET):
+        return arrow("parquet").read_table(path)
+    opened = arrow("ipc").open_file if start.startswith(FILE) else arrow("ipc").open_stream
+    with arrow().memory_map(path) as file:
+        return opened(file).read_all()
 
 
 def _of_csv_by_rows(path: str) -> Any:

@@ -135,3 +135,21 @@ def decode_one(block: Block, place: int, line: bytes, using: msgspec.json.Decode
         return using.decode(line)
     except msgspec.MsgspecError as reason:
         raise FileError(f"{block.place(place)} is no line of dsjson: {reason}") from None
+
+
+def plain_context(block: Block, place: int, line: bytes) -> Any:
+    """Return the context of a line as plain JSON, or None if it has none.
+
+    Parameters
+    ----------
+    block : Block
+        The block of the line.
+    place : int
+        The place of the line in the block.
+    line : bytes
+        The line.
+    """
+    try:
+        return msgspec.json.decode(line).get("c")
+    except msgspec.MsgspecError as reason:  # fields that are not typed may have numbers too large
+        raise FileError(f"{block.place(place)} is no line of dsjson: {reason}") from None

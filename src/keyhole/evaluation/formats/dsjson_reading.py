@@ -11,7 +11,14 @@ from keyhole.core import Floats
 from keyhole.errors import FileError
 from keyhole.evaluation.formats.dsjson_columns import Arms, Part, check_events, columns_of
 from keyhole.evaluation.formats.dsjson_features import Template, template_of
-from keyhole.evaluation.formats.dsjson_lines import Line, decode_all, decode_one, decoder, lines_of
+from keyhole.evaluation.formats.dsjson_lines import (
+    Line,
+    decode_all,
+    decode_one,
+    decoder,
+    lines_of,
+    plain_context,
+)
 from keyhole.evaluation.formats.dsjson_rounds import ROUNDING, Rounds, rounds_of
 from keyhole.evaluation.formats.sources import Block
 
@@ -93,7 +100,7 @@ class Reader:
                 # Either its features are others, or it is no line of dsjson.
                 line = decode_one(block, place, text, PLAIN)
                 if self._template is not None and line.c is not None:
-                    others[len(lines)] = msgspec.json.decode(text)["c"]
+                    others[len(lines)] = plain_context(block, place, text)
             places.append(place)
             lines.append(line)
         return places, lines, others
@@ -104,7 +111,7 @@ class Reader:
             line = decode_one(block, place, text, PLAIN)
             if line.is_decision and not (line.is_skipped or line.is_deferred):
                 self._is_open = False
-                self._template = template_of(msgspec.json.decode(text).get("c"))
+                self._template = template_of(plain_context(block, place, text))
                 if self._template is not None:
                     self._decoder = decoder(self._template.kind)
                 return
