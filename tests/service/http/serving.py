@@ -7,14 +7,17 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
 from keyhole.service import Options, application
+from keyhole.service.http.server import bound, server_of
 
 PLAIN = {"arms": ["A", "B", "C"], "dim": 2}
 NAMED = {
@@ -70,6 +73,23 @@ def local(folder: Path, options: Options | None = None) -> Iterator[Local]:
         served.close()
 
 
+@contextmanager
+def threaded(folder: Path, options: Options | None = None) -> Iterator[str]:
+    """Serve a folder at a socket by a thread of this process, and hand out the address."""
+    app = application(folder, options)
+    server, listening = server_of(app), bound("127.0.0.1", 0)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.002)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
 class Process:
     """`keyhole serve` in a process of its own, on a free port."""
 
@@ -94,7 +114,7 @@ class Process:
         _, errors = self.process.communicate(timeout=30)
         return self.process.returncode, errors
 
-    def __enter__(self) -> "Process":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
