@@ -11,8 +11,12 @@ except ImportError as _reason:
         f"{install_line('service')}"
     ) from None
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from keyhole.service.config import loops_of
-from keyhole.service.http import Limits, Options, application, serve
+from keyhole.service.http import EventView, Limits, LoopView, Options, application, serve
 from keyhole.service.keys import ROLES, Key, KeyFile, Role
 from keyhole.service.loop import Conflict, Decided, Loop, NotYet
 from keyhole.service.requests import (
@@ -25,18 +29,25 @@ from keyhole.service.requests import (
 from keyhole.service.service import Service, UnknownLoop
 from keyhole.service.settings import LoopSettings, RewardSettings
 
+if _TYPE_CHECKING:
+    from keyhole.service.client import AsyncClient, Client, ServiceError
+
 __all__ = [
     "ROLES",
     "Action",
+    "AsyncClient",
+    "Client",
     "Conflict",
     "DecideAnswer",
     "DecideRequest",
     "Decided",
+    "EventView",
     "Key",
     "KeyFile",
     "Limits",
     "Loop",
     "LoopSettings",
+    "LoopView",
     "NotYet",
     "Options",
     "RewardAnswer",
@@ -44,8 +55,16 @@ __all__ = [
     "RewardSettings",
     "Role",
     "Service",
+    "ServiceError",
     "UnknownLoop",
     "application",
     "loops_of",
     "serve",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    """Import the clients when they are wanted: the server has no need of them."""
+    if name in ("AsyncClient", "Client", "ServiceError"):
+        return getattr(_import_module("keyhole.service.client"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -64,13 +64,15 @@ def test_the_unchanged_client_ranks_rewards_and_activates(tmp_path: Path) -> Non
         assert unknown.value.response.status_code == 404
         with pytest.raises(ErrorResponseException) as refused:
             client.rank(request(event_id="e-1"))  # another request
-        assert refused.value.error.error.code == "BadRequest"
-        assert "answers another request" in refused.value.error.error.message
+        error: Any = refused.value.error
+        assert error.error.code == "BadRequest"
+        assert "answers another request" in error.error.message
         stranger = PersonalizerClient(served.url, CognitiveServicesCredentials("nobody"))
         with pytest.raises(ErrorResponseException) as unauthorized:
             stranger.rank(request())
         assert unauthorized.value.response.status_code == 401
-        assert unauthorized.value.error.error.code == "Unauthorized"
+        error = unauthorized.value.error
+        assert error.error.code == "Unauthorized"
 
 
 @pytest.fixture
