@@ -75,6 +75,7 @@ class Service:
     ) -> None:
         self._folder = Folder(folder)
         self._now, self._notify = now or Clock(), notify
+        self._later: Callable[[Callable[[], None]], object] | None = None
         self._options: dict[str, Any] = {"synchronous": synchronous, "vfs": vfs}
         try:
             self._open()
@@ -85,6 +86,7 @@ class Service:
     def _open(self) -> None:
         self.store = Store(self._folder.database, **self._options)
         self.writer = Writer(self.store, self._notify)
+        self.writer.later = self._later
         self._place = loading.Place(self.store, self._submit, self._now)
         listed = self.store.query("SELECT id, name FROM loop ORDER BY id")
         self._numbers: dict[str, int] = {name: number for number, name in listed}
@@ -172,6 +174,16 @@ class Service:
         """
         event = new_event_id(self._now()) if request.event_id is None else request.event_id
         return self.loop(name).decide(event, request, digest or request_digest(request))
+
+    def gather(self, later: Callable[[Callable[[], None]], object]) -> None:
+        """Write all units of a turn of an event loop in one transaction.
+
+        Parameters
+        ----------
+        later : callable
+            Calls a function at the end of the turn, such as `call_soon`.
+        """
+        self._later = self.writer.later = later
 
     def wait(self, unit: int) -> None:
         """Return when a unit is on the disk, or raise `FileUnusable`."""

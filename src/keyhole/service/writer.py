@@ -38,6 +38,10 @@ class Writer:
     ) -> None:
         self._store, self._notify = store, notify
         self._waiting: list[Unit] = []
+        # Called with `wake`, if set, in place of waking the thread for every unit: units of many
+        # requests that an event loop serves in one turn go into one transaction.
+        self.later: Callable[[Callable[[], None]], object] | None = None
+        self._wakes = False  # whether `wake` is to be called
         self._changed = threading.Condition()
         self._ends = False
         self.submitted = 0  # the number of the last unit that was submitted
@@ -55,8 +59,18 @@ class Writer:
                 raise self.error()
             self._waiting.append(unit)
             self.submitted += 1
-            self._changed.notify_all()
+            if self.later is None:
+                self._changed.notify_all()
+            elif not self._wakes:
+                self._wakes = True
+                self.later(self.wake)
             return self.submitted
+
+    def wake(self) -> None:
+        """Have all that waits written now."""
+        with self._changed:
+            self._wakes = False
+            self._changed.notify_all()
 
     def wait(self, number: int, timeout: float | None = None) -> None:
         """Return when a unit is on the disk; raise `FileUnusable` if it is not to be.
