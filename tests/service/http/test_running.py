@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from keyhole.errors import FileUnusable
+from keyhole.service import Limits, Options, application, serve
 from keyhole.service.http import protocol
 from tests.service.http.serving import PLAIN, Process, threaded
 
@@ -35,8 +37,9 @@ def decide_until_stopped(url: str, number: int, answered: dict[str, str]) -> Non
 def test_what_was_answered_is_there_after_a_stop(tmp_path: Path, how: signal.Signals) -> None:
     answered: dict[str, str] = {}
     folder = tmp_path / "data"
-    with Process(folder) as served:
-        httpx.put(served.url + HOME, json=PLAIN)
+    with Process(folder, "--log-requests") as served:
+        httpx.put(served.url + HOME, json=PLAIN, headers={"X-Request-Id": "mine"})
+        httpx.get(served.url + "/nope")
         threads = [
             threading.Thread(target=decide_until_stopped, args=(served.url, number, answered))
             for number in range(4)
@@ -50,6 +53,7 @@ def test_what_was_answered_is_there_after_a_stop(tmp_path: Path, how: signal.Sig
     assert code == (0 if how is signal.SIGTERM else -signal.SIGKILL)
     assert "Traceback" not in errors
     assert len(answered) > 20
+    check_lines(errors)
     with Process(folder) as again, httpx.Client(base_url=again.url) as client:
         for name, action in list(answered.items())[-50:]:
             shown = client.get(f"{HOME}/events/{name}").json()
@@ -60,34 +64,25 @@ def test_what_was_answered_is_there_after_a_stop(tmp_path: Path, how: signal.Sig
         assert again.stop(signal.SIGINT)[0] == 0
 
 
-def test_a_second_server_of_a_folder_is_refused(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    with Process(tmp_path) as served:
-        port = str(urlsplit(served.url).port)
-        for folder, where, says in (
-            (tmp_path, "0", "in use by another process"),
-            (tmp_path / "other", port, f"port {port} of 127.0.0.1 cannot be listened at"),
-        ):
-            command = [sys.executable, "-m", "keyhole", "serve", "--data", str(folder)]
-            second = subprocess.run(
-                [*command, "--port", where], capture_output=True, text=True, check=False
-            )
-            assert second.returncode == 1
-            assert says in second.stderr
-
-
-def test_requests_are_logged_as_json_if_wanted(tmp_path: Path) -> None:
-    with Process(tmp_path, "--log-requests") as served:
-        httpx.put(served.url + HOME, json=PLAIN, headers={"X-Request-Id": "mine"})
-        httpx.get(served.url + "/nope")
-        _, errors = served.stop()
-    lines = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
+def check_lines(text: str) -> None:
+    """Every line of the log is JSON, and tells of a request or of the service."""
+    lines = [json.loads(line) for line in text.splitlines()]
     found = {line["path"]: line for line in lines if "path" in line}
     assert (found[HOME]["status"], found[HOME]["request_id"]) == (201, "mine")
     assert found["/nope"]["status"] == 404
+    assert found[HOME + "/decide"]["milliseconds"] > 0.0
     assert "started" in [line.get("event") for line in lines]
+
+
+def test_a_second_server_of_a_folder_or_port_is_refused(tmp_path: Path) -> None:
+    with threaded(tmp_path / "one") as url:
+        with pytest.raises(FileUnusable, match="in use by another process"):
+            serve(tmp_path / "one", port=0)
+        port = urlsplit(url).port
+        assert port is not None
+        with pytest.raises(FileUnusable, match=f"port {port} of 127.0.0.1 cannot be listened at"):
+            serve(tmp_path / "two", port=port)
+    application(tmp_path / "two").service.close()  # its folder was left
 
 
 def sent(url: str, *parts: bytes, pause: float = 0.0, wait: float = 5.0) -> bytes:
@@ -110,8 +105,6 @@ def sent(url: str, *parts: bytes, pause: float = 0.0, wait: float = 5.0) -> byte
 def test_slow_and_endless_clients_are_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keyhole.service import Limits, Options
-
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
     with threaded(tmp_path, Options(limits=Limits(seconds=0.2))) as url:
         httpx.put(url + HOME, json=PLAIN)
