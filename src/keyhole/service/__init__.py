@@ -11,10 +11,14 @@ except ImportError as _reason:
         f"{install_line('service')}"
     ) from None
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from keyhole.service.compacting import Compacted, compact
 from keyhole.service.config import loops_of
 from keyhole.service.exporting import export, replay
-from keyhole.service.http import Limits, Options, application, serve
+from keyhole.service.http import EventView, Limits, LoopView, Options, application, serve
 from keyhole.service.keys import ROLES, Key, KeyFile, Role
 from keyhole.service.loop import Conflict, Decided, Loop, NotYet
 from keyhole.service.requests import (
@@ -28,19 +32,26 @@ from keyhole.service.service import Service, UnknownLoop
 from keyhole.service.settings import LoopSettings, RewardSettings
 from keyhole.service.verifying import Verified, verify
 
+if _TYPE_CHECKING:
+    from keyhole.service.client import AsyncClient, Client, ServiceError
+
 __all__ = [
     "ROLES",
     "Action",
+    "AsyncClient",
+    "Client",
     "Compacted",
     "Conflict",
     "DecideAnswer",
     "DecideRequest",
     "Decided",
+    "EventView",
     "Key",
     "KeyFile",
     "Limits",
     "Loop",
     "LoopSettings",
+    "LoopView",
     "NotYet",
     "Options",
     "RewardAnswer",
@@ -48,6 +59,7 @@ __all__ = [
     "RewardSettings",
     "Role",
     "Service",
+    "ServiceError",
     "UnknownLoop",
     "Verified",
     "application",
@@ -58,3 +70,10 @@ __all__ = [
     "serve",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    """Import the clients when they are wanted: the server has no need of them."""
+    if name in ("AsyncClient", "Client", "ServiceError"):
+        return getattr(_import_module("keyhole.service.client"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

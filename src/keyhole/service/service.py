@@ -75,6 +75,7 @@ class Service:
     ) -> None:
         self._folder = Folder(folder)
         self.now, self._notify = now or Clock(), notify
+        self._later: Callable[[Callable[[], None]], object] | None = None
         self._options: dict[str, Any] = {"synchronous": synchronous, "vfs": vfs}
         self._lost: list[range] = []  # units that were submitted and are not in the database
         try:
@@ -95,6 +96,7 @@ class Service:
             store.close()
             raise
         self.store, self.writer = store, Writer(store, self._notify, last)
+        self.writer.later = self._later
         writer = self.writer
         self._place = loading.Place(store, writer.submit, lambda: writer.committed, self.now)
         self._numbers: dict[str, int] = {name: number for number, name in listed}
@@ -189,6 +191,16 @@ class Service:
         """
         event = new_event_id(self.now()) if request.event_id is None else request.event_id
         return self.loop(name).decide(event, request, digest or request_digest(request))
+
+    def gather(self, later: Callable[[Callable[[], None]], object]) -> None:
+        """Write all units of a turn of an event loop in one transaction.
+
+        Parameters
+        ----------
+        later : callable
+            Calls a function at the end of the turn, such as `call_soon`.
+        """
+        self._later = self.writer.later = later
 
     def wait(self, unit: int) -> None:
         """Return when a unit is on the disk, or raise `FileUnusable`."""

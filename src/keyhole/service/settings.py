@@ -195,7 +195,10 @@ def features_of(given: dict[str, Any]) -> Features:
             raise InvalidValue(f"features.arms must be an object, got {shown(settings['arms'])}")
         settings["arms"] = features_of(settings["arms"])
     if "cross" in settings:
-        settings["cross"] = [tuple(pair) for pair in settings["cross"]]
+        pairs = settings["cross"]
+        if not isinstance(pairs, list) or not all(isinstance(one, list) for one in pairs):
+            raise InvalidValue(f"features.cross must be a list of pairs, got {shown(pairs)}")
+        settings["cross"] = [tuple(pair) for pair in pairs]
     made: Features = _made("features", Features, settings)
     return made
 

@@ -43,6 +43,10 @@ class Writer:
     ) -> None:
         self._store, self._notify = store, notify
         self._waiting: list[Unit] = []
+        # Called with `wake`, if set, in place of waking the thread for every unit: units of many
+        # requests that an event loop serves in one turn go into one transaction.
+        self.later: Callable[[Callable[[], None]], object] | None = None
+        self._wakes = False  # whether `wake` is to be called
         self._changed = threading.Condition()
         self._ends = self._is_idle = False
         self.submitted = last  # the number of the last unit that was submitted
@@ -61,9 +65,23 @@ class Writer:
             self._waiting.append(unit)
             self.submitted += 1
             if self._is_idle:  # a writer at work looks for more by itself
-                self._is_idle = False
-                self._changed.notify_all()
+                self._wake()
             return self.submitted
+
+    def _wake(self) -> None:
+        """Wake the thread, now or at the end of the turn of an event loop."""
+        if self.later is None:
+            self._is_idle = False
+            self._changed.notify_all()
+        elif not self._wakes:
+            self._wakes = True
+            self.later(self.wake)
+
+    def wake(self) -> None:
+        """Have all that waits written now."""
+        with self._changed:
+            self._wakes = self._is_idle = False
+            self._changed.notify_all()
 
     def wait(self, number: int, timeout: float | None = None) -> None:
         """Return when a unit is on the disk; raise `FileUnusable` if it is not to be.

@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any, Self
 import httpx
 
 from keyhole.service import Options, application
+from keyhole.service.http.server import bound, server_of
 
 PLAIN = {"arms": ["A", "B", "C"], "dim": 2}
 NAMED = {
@@ -68,6 +71,23 @@ def local(folder: Path, options: Options | None = None) -> Iterator[Local]:
         yield served
     finally:
         served.close()
+
+
+@contextmanager
+def threaded(folder: Path, options: Options | None = None) -> Iterator[str]:
+    """Serve a folder at a socket by a thread of this process, and hand out the address."""
+    app = application(folder, options)
+    server, listening = server_of(app), bound("127.0.0.1", 0)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.002)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
 
 
 class Process:

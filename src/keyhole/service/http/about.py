@@ -13,7 +13,8 @@ class About(NamedTuple):
     summary : str
         A sentence.
     answers : dict of int to type
-        The type of the answer for each status of success; None if it has no schema.
+        The type of the answer for each status of success; None if it has no schema. If there are
+        several lines, the types of a line.
     body : type, optional
         The type of the body; of a line if there are several.
     query : dict, optional

@@ -31,6 +31,7 @@ class Commits:
     def begin(self, service: Service) -> None:
         """Serve the waiting of a service, on the loop of the calling task."""
         self.service, self._loop = service, asyncio.get_running_loop()
+        service.gather(self._loop.call_soon)
 
     def notify(self, committed: int, failure: BaseException | None) -> None:
         """Tell of a commit. The writing thread calls it.

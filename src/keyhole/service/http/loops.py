@@ -50,7 +50,7 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoopList(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of the loops that a key may use."""
+    """The names of all loops."""
 
     loops: list[str]
 
@@ -114,11 +114,9 @@ async def get_loop(app: Application, request: Request) -> Response:
     return response
 
 
-async def list_loops(app: Application, request: Request) -> Response:
-    """List the loops that the key may use."""
-    names = app.ready().names
-    only = request.key.loop
-    return responses.json(LoopList(loops=[one for one in names if only in (None, one)]))
+async def list_loops(app: Application, _request: Request) -> Response:
+    """List the loops. A key that is for one loop may not."""
+    return responses.json(LoopList(loops=app.ready().names))
 
 
 async def change_arms(app: Application, request: Request) -> Response:

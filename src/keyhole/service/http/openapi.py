@@ -63,8 +63,13 @@ def document(routes: list[Route]) -> dict[str, Any]:
 
 def _types(route: Route) -> list[Any]:
     about = route.about
-    given = [*about.answers.values(), about.body, about.error or ProblemDetails]
+    answers = [kind for one in about.answers.values() for kind in _each(one)]
+    given = [*answers, about.body, about.error or ProblemDetails]
     return [kind for kind in given if kind is not None]
+
+
+def _each(kind: Any) -> tuple[Any, ...]:
+    return kind if isinstance(kind, tuple) else (kind,)
 
 
 def _operation(route: Route, named: dict[int, Any]) -> dict[str, Any]:
@@ -80,9 +85,17 @@ def _operation(route: Route, named: dict[int, Any]) -> dict[str, Any]:
         operation["description"] = f"A key needs the role `{route.role}`."
     if about.body is not None or about.takes != "application/json":
         content = NDJSON if about.lines else about.takes
-        schema = {} if about.lines or about.body is None else {"schema": named[id(about.body)]}
-        operation["requestBody"] = {"required": True, "content": {content: schema}}
+        media = _media(route, [] if about.body is None else [named[id(about.body)]])
+        operation["requestBody"] = {"required": True, "content": {content: media}}
     return operation
+
+
+def _media(route: Route, schemas: list[Any]) -> dict[str, Any]:
+    """Return the schema of a body; lines are items of an array, as OpenAPI has them from 3.2 on."""
+    if not schemas:
+        return {}
+    schema = schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
+    return {"schema": {"type": "array", "items": schema} if route.about.lines else schema}
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
@@ -109,9 +122,8 @@ def _answers(route: Route, named: dict[int, Any]) -> dict[str, Any]:
         found[str(status)] = {"description": HTTPStatus(status).phrase}
         if status != 204:
             content = NDJSON if about.lines else about.content
-            # A line of several is described, and not the whole.
-            schema = {} if kind is None or about.lines else {"schema": named[id(kind)]}
-            found[str(status)]["content"] = {content: schema}
+            schemas = [named[id(one)] for one in _each(kind) if one is not None]
+            found[str(status)]["content"] = {content: _media(route, schemas)}
     error = about.error or ProblemDetails
     content = "application/problem+json" if error is ProblemDetails else "application/json"
     for status in sorted({*OF_ALL, *about.problems}):

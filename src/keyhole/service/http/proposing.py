@@ -71,7 +71,7 @@ def by_records(
         return {"features": kinds("context", [context]), "arms": names}
     arms = kinds("actions: features", records)
     features = kinds("context", [context]) if context else {}
-    pairs = [(one, f"arm.{other}") for one in _fields(features) for other in _fields(arms)]
+    pairs = [[one, f"arm.{other}"] for one in _fields(features) for other in _fields(arms)]
     if len(pairs) > MOST_CROSSES:
         raise InvalidValue(
             f"the context has {len(_fields(features))} fields and the actions "

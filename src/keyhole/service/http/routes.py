@@ -67,7 +67,7 @@ def native_routes() -> list[Route]:
             role="decide",
             about=About(
                 "Decide for each line.",
-                {200: batches.Decision | batches.Refused},
+                {200: (batches.Decision, batches.Refused)},
                 body=DecideRequest,
                 lines=True,
             ),
@@ -79,7 +79,7 @@ def native_routes() -> list[Route]:
             role="reward",
             about=About(
                 "Take the reward of each line.",
-                {200: batches.Reward | batches.Refused},
+                {200: (batches.Reward, batches.Refused)},
                 body=events.RewardLine,
                 lines=True,
             ),

@@ -1,0 +1,239 @@
+"""Measure the decision service over HTTP, as ratios within one run.
+
+    python -m benchmarks.service                 # all rows, a few minutes, alone
+    python -m benchmarks.service --seconds 2 --rounds 1
+
+The load is that of wrk, from a process of its own, with an id for every event. Servers run with the
+settings of `keyhole serve`: one process, uvicorn with httptools and uvloop. Beside a decision of 5
+arms in dim 10 stand an echo of the same body by Starlette and msgspec, and a bare loop that commits
+the same rows. Rows of a table are medians over rounds in which all take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from keyhole.service import DecideRequest, LoopSettings, Options, Service, serve
+from keyhole.service.http.server import bound, server_of
+from keyhole.service.store import Store, Unit
+
+LOOP: dict[str, Any] = {"arms": list("ABCDE"), "dim": 10}
+CONTEXT: list[float | None] = [0.1 * k for k in range(1, 11)]
+SCRIPT = Path(__file__).with_name("decide.lua")
+BATCH = 100
+
+
+# -- servers --------------------------------------------------------------------------------------
+
+
+def run_echo() -> None:
+    """Serve an echo of a request's body, decoded and encoded."""
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    decoder, encoder = msgspec.json.Decoder(), msgspec.json.Encoder()
+
+    async def echo(request: Request) -> Response:
+        found = decoder.decode(await request.body())
+        return Response(encoder.encode(found), media_type="application/json")
+
+    path = "/v1/loops/{loop}/decide"
+    server = server_of(Starlette(routes=[Route(path, echo, methods=["POST"])]))
+    listening = bound("127.0.0.1", 0)
+    print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(server.serve(sockets=[listening]))
+
+
+def run_service(folder: str, synchronous: str) -> None:
+    """Serve a folder with the loop that is measured.
+
+    Parameters
+    ----------
+    folder : str
+        The folder.
+    synchronous : str
+        "FULL" or "OFF".
+    """
+    options = Options(synchronous=synchronous, loops={"home": LoopSettings.of(LOOP)})
+    serve(folder, port=0, options=options, started=lambda url: print(url, flush=True))
+
+
+@contextmanager
+def server(kind: str) -> Iterator[str]:
+    """Run a server in a process of its own, and hand out its address."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "benchmarks.service", "--run", kind, "--folder", folder]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+def load(url: str, connections: int, seconds: float, size: int = 1) -> dict[str, float]:
+    """Return the rate of requests and the quantiles of their times, under wrk.
+
+    Parameters
+    ----------
+    url : str
+        The address of a server.
+    connections : int
+        Connections that wrk keeps busy.
+    seconds : float
+        How long.
+    size : int, default 1
+        Decisions of a request.
+    """
+    flags = ["-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", str(SCRIPT)]
+    shown = subprocess.check_output(["wrk", *flags, url, "--", str(size)], text=True)
+    found = re.search(r"RESULT (.*)", shown)
+    assert found is not None, shown
+    measured: dict[str, float] = json.loads(found[1])
+    assert measured["errors"] == 0, shown
+    return measured
+
+
+# -- a bare loop that commits the same rows --------------------------------------------------------
+
+
+def recorded(n: int) -> list[Unit]:
+    """Return what n decisions write."""
+    units: list[Unit] = []
+    with tempfile.TemporaryDirectory() as folder, Service(folder, synchronous="OFF") as service:
+        service.create("home", LOOP)
+        submit = service.writer.submit
+        service.writer.submit = lambda unit: units.append(unit) or submit(unit)  # type: ignore
+        for k in range(n):
+            service.decide("home", DecideRequest(context=CONTEXT, event_id=f"e-{k}"))
+        service.writer.submit = submit  # type: ignore[method-assign]
+    return units[:n]
+
+
+def bare_commits(units: list[Unit], size: int) -> float:
+    """Return how many units a loop commits per second, in transactions of a size.
+
+    Parameters
+    ----------
+    units : list of Unit
+        The units.
+    size : int
+        Units of a transaction.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(str(Path(folder) / "bare.db"))
+        start = time.perf_counter()
+        for k in range(0, len(units), size):
+            store.commit(units[k : k + size])
+        seconds = time.perf_counter() - start
+        store.close()
+    return len(units) / seconds
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+
+def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
+    """Return the rows of the table.
+
+    Parameters
+    ----------
+    seconds : float
+        Seconds of each load.
+    rounds : int
+        Rounds in which all take turns.
+    """
+    units = recorded(4_000)
+    found: list[dict[str, float]] = []
+    with server("echo") as echo, server("OFF") as off, server("FULL") as full:
+        for _ in range(rounds):
+            base, single = load(echo, 64, seconds), load(echo, 1, seconds)
+            fast, durable = load(off, 64, seconds), load(full, 64, seconds)
+            alone = load(full, 1, seconds)
+            batch = load(full, 8, seconds, BATCH)["rate"] * BATCH
+            best = max(bare_commits(units, size) for size in (64, 256, 1_000))
+            commit = 1.0 / bare_commits(units[:300], 1)
+            found.append(
+                {
+                    "echo": base["rate"],
+                    "fast": fast["rate"],
+                    "fast ratio": fast["rate"] / base["rate"],
+                    "fast p99": fast["p99"] / base["p99"],
+                    "durable": durable["rate"],
+                    "durable beside": min(best, base["rate"]),
+                    "durable ratio": durable["rate"] / min(best, base["rate"]),
+                    "alone": alone["p50"],
+                    "alone beside": commit + single["p50"],
+                    "alone ratio": alone["p50"] / (commit + single["p50"]),
+                    "batch": batch,
+                }
+            )
+    at = {name: statistics.median(one[name] for one in found) for name in found[0]}
+    rate, micro = "{:,.0f}/s".format, lambda value: f"{1e6 * value:,.0f} us"
+    return [
+        _row("decide, 64 connections, not durable", rate(at["fast"]), "echo", rate(at["echo"]),
+             at["fast ratio"], ">= 0.7"),
+        _row("its p99", "", "that of the echo", "", at["fast p99"], "<= 1.5"),
+        _row("decide, 64 connections, durable", rate(at["durable"]), "bare commits, or echo",
+             rate(at["durable beside"]), at["durable ratio"], ">= 0.8"),
+        _row("decide, one connection, durable, p50", micro(at["alone"]), "a COMMIT and an echo",
+             micro(at["alone beside"]), at["alone ratio"], "<= 1.3"),
+        _row(f"decide:batch of {BATCH}, durable", rate(at["batch"]), "", "", None, ""),
+    ]  # fmt: skip
+
+
+def _row(
+    name: str, ours: str, beside: str, theirs: str, ratio: float | None, target: str
+) -> dict[str, Any]:
+    return {
+        "measure": name,
+        "service": ours,
+        "beside": beside,
+        "theirs": theirs,
+        "ratio": "" if ratio is None else f"{ratio:.2f}",
+        "target": target,
+    }
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--run", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.run == "echo":
+        run_echo()
+    elif given.run:
+        run_service(given.folder, given.run)
+    elif shutil.which("wrk") is None:
+        sys.exit("wrk must be installed, such as by 'apt install wrk'")
+    else:
+        table = measure(given.seconds, given.rounds)
+        widths = {key: max(len(key), *(len(row[key]) for row in table)) for key in table[0]}
+        for row in [dict(zip(widths, widths, strict=True)), *table]:
+            print("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
+
+
+if __name__ == "__main__":
+    main()

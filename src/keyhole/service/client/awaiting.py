@@ -1,0 +1,131 @@
+"""`AsyncClient`: the service, from a program that runs on asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import httpx
+
+from keyhole.service.client.calls import AGAIN, Answer, Call, Calls, ServiceError
+from keyhole.service.http import EventView, LoopView
+from keyhole.service.requests import Action, Context, DecideAnswer, RewardAnswer
+from keyhole.service.settings import LoopSettings
+
+
+class AsyncClient(Calls):
+    """The service, from a program that runs on asyncio.
+
+    Parameters
+    ----------
+    url : str, default "http://127.0.0.1:8000"
+        The address of the service.
+    key : str, optional
+        A key of `keyhole keys add`.
+    timeout : float, default 10
+        Seconds to wait for an answer.
+    retries : int, default 4
+        How often a request without an answer is sent again, after pauses that double.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        *,
+        key: str | None = None,
+        timeout: float = 10.0,
+        retries: int = 4,
+    ) -> None:
+        super().__init__(url, key=key, timeout=timeout, retries=retries)
+        self._http = httpx.AsyncClient(**self._options)
+
+    async def create(self, loop: str, settings: LoopSettings | dict[str, Any]) -> LoopView:
+        """Make a loop, or change its settings; as `Client.create`.
+
+        Parameters
+        ----------
+        loop : str
+            Its name.
+        settings : LoopSettings or dict
+            Its settings.
+        """
+        return await self._send(self.create_call(loop, settings))
+
+    async def decide(
+        self,
+        loop: str,
+        context: Context,
+        *,
+        actions: Iterable[Action | str | Mapping[str, Any]] | None = None,
+        event_id: str | None = None,
+        **options: Any,
+    ) -> DecideAnswer:
+        """Ask for a decision; as `Client.decide`.
+
+        Parameters
+        ----------
+        loop, context, actions, event_id, **options
+            As in `Client.decide`.
+        """
+        given = {**options, "actions": actions, "event_id": event_id}
+        return await self._send(self.decide_call(loop, context, given))
+
+    async def reward(
+        self, loop: str, event_id: str, value: float, reward_id: str | None = None
+    ) -> RewardAnswer:
+        """Send a reward of an event; as `Client.reward`.
+
+        Parameters
+        ----------
+        loop, event_id, value, reward_id
+            As in `Client.reward`.
+        """
+        return await self._send(self.reward_call(loop, event_id, value, reward_id))
+
+    async def activate(self, loop: str, event_id: str) -> None:
+        """Make a deferred event active.
+
+        Parameters
+        ----------
+        loop, event_id
+            As in `Client.activate`.
+        """
+        await self._send(self.activate_call(loop, event_id))
+
+    async def event(self, loop: str, event_id: str) -> EventView:
+        """Return what is known of an event.
+
+        Parameters
+        ----------
+        loop, event_id
+            As in `Client.event`.
+        """
+        return await self._send(self.event_call(loop, event_id))
+
+    async def loop(self, loop: str) -> LoopView:
+        """Return a loop."""
+        return await self._send(self.loop_call(loop))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def _send(self, call: Call[Answer]) -> Answer:
+        for attempt in range(self._retries + 1):
+            try:
+                response = await self._http.request(call.method, call.path, content=call.content)
+            except httpx.TransportError as reason:
+                if attempt == self._retries:
+                    raise ServiceError(f"no answer: {type(reason).__name__}: {reason}") from reason
+            else:
+                if response.status_code not in AGAIN or attempt == self._retries:
+                    return call.answer(response)
+            await asyncio.sleep(self.pause(attempt))
+        raise AssertionError("the last attempt returns or raises")

@@ -1,0 +1,150 @@
+"""`Client`: the service, from a program that waits for its answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import httpx
+
+from keyhole.service.client.calls import AGAIN, Answer, Call, Calls, ServiceError
+from keyhole.service.http import EventView, LoopView
+from keyhole.service.requests import Action, Context, DecideAnswer, RewardAnswer
+from keyhole.service.settings import LoopSettings
+
+
+class Client(Calls):
+    """The service, from a program that waits for its answers. Threads may share one.
+
+    Parameters
+    ----------
+    url : str, default "http://127.0.0.1:8000"
+        The address of the service.
+    key : str, optional
+        A key of `keyhole keys add`.
+    timeout : float, default 10
+        Seconds to wait for an answer.
+    retries : int, default 4
+        How often a request without an answer is sent again, after pauses that double.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        *,
+        key: str | None = None,
+        timeout: float = 10.0,
+        retries: int = 4,
+    ) -> None:
+        super().__init__(url, key=key, timeout=timeout, retries=retries)
+        self._http = httpx.Client(**self._options)
+
+    def create(self, loop: str, settings: LoopSettings | dict[str, Any]) -> LoopView:
+        """Make a loop, or change its settings.
+
+        Parameters
+        ----------
+        loop : str
+            Its name.
+        settings : LoopSettings or dict
+            Its settings.
+        """
+        return self._send(self.create_call(loop, settings))
+
+    def decide(
+        self,
+        loop: str,
+        context: Context,
+        *,
+        actions: Iterable[Action | str | Mapping[str, Any]] | None = None,
+        event_id: str | None = None,
+        **options: Any,
+    ) -> DecideAnswer:
+        """Ask for a decision.
+
+        Parameters
+        ----------
+        loop : str
+            The loop.
+        context : dict or list
+            Fields by name, or numbers; None is a missing entry.
+        actions : iterable, optional
+            The candidates: names, or dicts with "id" and "features".
+        event_id : str, optional
+            The id of the event; a random one by default.
+        **options
+            `exclude`, `baseline`, `defer`, `explain` and `at_least` of `DecideRequest`.
+        """
+        given = {**options, "actions": actions, "event_id": event_id}
+        return self._send(self.decide_call(loop, context, given))
+
+    def reward(
+        self, loop: str, event_id: str, value: float, reward_id: str | None = None
+    ) -> RewardAnswer:
+        """Send a reward of an event.
+
+        Parameters
+        ----------
+        loop : str
+            The loop.
+        event_id : str
+            The id of the event.
+        value : float
+            The reward.
+        reward_id : str, optional
+            What tells it from others of the event; a random text by default, so that each call
+            counts, and once.
+        """
+        return self._send(self.reward_call(loop, event_id, value, reward_id))
+
+    def activate(self, loop: str, event_id: str) -> None:
+        """Make a deferred event active.
+
+        Parameters
+        ----------
+        loop : str
+            The loop.
+        event_id : str
+            The id of the event.
+        """
+        self._send(self.activate_call(loop, event_id))
+
+    def event(self, loop: str, event_id: str) -> EventView:
+        """Return what is known of an event.
+
+        Parameters
+        ----------
+        loop : str
+            The loop.
+        event_id : str
+            The id of the event.
+        """
+        return self._send(self.event_call(loop, event_id))
+
+    def loop(self, loop: str) -> LoopView:
+        """Return a loop."""
+        return self._send(self.loop_call(loop))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def _send(self, call: Call[Answer]) -> Answer:
+        for attempt in range(self._retries + 1):
+            try:
+                response = self._http.request(call.method, call.path, content=call.content)
+            except httpx.TransportError as reason:
+                if attempt == self._retries:
+                    raise ServiceError(f"no answer: {type(reason).__name__}: {reason}") from reason
+            else:
+                if response.status_code not in AGAIN or attempt == self._retries:
+                    return call.answer(response)
+            time.sleep(self.pause(attempt))
+        raise AssertionError("the last attempt returns or raises")

@@ -1,0 +1,27 @@
+"""No request makes the service fail, and every answer is as the OpenAPI document says."""
+
+from pathlib import Path
+
+import httpx
+
+from tests.service.http.fuzzing import fuzz
+from tests.service.http.serving import NAMED, PLAIN, threaded
+
+
+def prepare(url: str) -> None:
+    for name, settings in (("home", PLAIN), ("shop", NAMED)):
+        httpx.put(f"{url}/v1/loops/{name}", json=settings)
+    for event in ("o-1", "o-2"):
+        given = {"event_id": event, "context": [1, 2]}
+        httpx.post(f"{url}/v1/loops/home/decide", json=given)
+
+
+def test_no_request_makes_the_service_fail(tmp_path: Path) -> None:
+    with threaded(tmp_path / "data") as url:
+        prepare(url)
+        found = fuzz(url, examples=6)
+        ready = httpx.get(f"{url}/readyz")
+    assert ready.status_code == 200
+    assert found[200] > 10
+    assert found[422] > 10
+    assert not [status for status in found if status >= 500]

@@ -1,0 +1,220 @@
+"""Loops, arms, effects, probabilities, model and log over HTTP."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+
+import keyhole as kh
+from tests.service.http.serving import NAMED, PLAIN, Local, local
+
+HOME = "/v1/loops/home"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Local]:
+    with local(tmp_path / "data") as served:
+        served.put(HOME, PLAIN)
+        yield served
+
+
+def decide_and_reward(home: Local, n: int) -> None:
+    for k in range(n):
+        home.post(HOME + "/decide", {"event_id": f"e{k}", "context": [1.0, 0.1 * k]})
+        home.post(HOME + f"/events/e{k}/reward", {"value": float(k % 2)})
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+def test_a_loop_is_created_shown_listed_and_changed(home: Local) -> None:
+    assert home.get("/v1/loops").json() == {"loops": ["home"]}
+    shown = home.get(HOME).json()
+    assert (shown["name"], shown["arms"], shown["version"]) == ("home", ["A", "B", "C"], 2)
+    again = home.put(HOME, PLAIN)
+    assert (again.status_code, again.json()) == (200, shown)
+    changed = home.put(HOME, {**PLAIN, "arms": ["A", "B", "C", "D"], "mode": "off"}).json()
+    assert (changed["arms"], changed["settings"]["mode"]) == (["A", "B", "C", "D"], "off")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "status", "says"),
+    [
+        ("home", {**PLAIN, "dim": 3}, 409, "dim of loop 'home' cannot change"),
+        ("home", {**PLAIN, "policy": {"name": "Greedy"}}, 409, "policy"),
+        ("new", {"arms": ["A"]}, 422, "features"),
+        ("new", {**PLAIN, "policy": {"name": "Nope"}}, 422, "policy.name"),
+        ("new", {**PLAIN, "policy": {"v": -1}}, 422, "policy: v"),
+        ("new", {**PLAIN, "policy": {"w": 1}}, 422, "policy"),
+        ("new", {**PLAIN, "reward": {"wait": "4 hours"}}, 422, "reward.wait"),
+        ("new", {**PLAIN, "arms": ["A", ""]}, 422, "arms"),
+        ("new", {**PLAIN, "arms": {"A": {"x": "y" * 2000}}}, 422, "characters"),
+        ("new", {**PLAIN, "rewards": {}}, 422, "unknown field"),
+        ("new", {"features": {"arms": 1}}, 422, "features.arms"),
+        ("new", {"features": {"cross": [1]}}, 422, "cross"),
+        ("n%2Fw", PLAIN, 422, "name of a loop"),
+        ("-", PLAIN, 422, "name of a loop"),
+    ],
+)
+def test_settings_are_checked(
+    home: Local, name: str, settings: Any, status: int, says: str
+) -> None:
+    answer = home.put(f"/v1/loops/{name}", settings)
+    assert answer.status_code == status, answer.text
+    assert says in answer.json()["detail"]
+    assert home.get("/v1/loops").json() == {"loops": ["home"]}
+
+
+def test_arms_join_and_leave(home: Local) -> None:
+    assert home.post(HOME + "/arms", {"add": ["D"]}).json()["arms"] == ["A", "B", "C", "D"]
+    assert home.post(HOME + "/arms", {"remove": ["A"]}).json()["arms"] == ["B", "C", "D"]
+    for wrong in ({}, {"add": ["B"]}, {"remove": ["X"]}, {"add": ["E"], "remove": ["B"]}):
+        assert home.post(HOME + "/arms", wrong).status_code == 422
+    assert home.get(HOME).json()["arms"] == ["B", "C", "D"]
+
+
+def test_contexts_are_observed_without_a_decision(home: Local) -> None:
+    home.put("/v1/loops/shop", NAMED)
+    given = [{"hour": hour, "device": "mobile"} for hour in range(12)]
+    answer = home.post("/v1/loops/shop/observe", {"contexts": given})
+    assert answer.json() == {"version": 3}
+    assert home.post("/v1/loops/shop/observe", {"contexts": []}).status_code == 422
+    assert home.post("/v1/loops/shop/observe", {"contexts": [{"x": 1}]}).status_code == 422
+
+
+# -- what is learned -------------------------------------------------------------------------------
+
+
+def test_effects_are_those_of_the_model(home: Local) -> None:
+    decide_and_reward(home, 12)
+    found = home.get(HOME + "/effects").json()
+    bandit = kh.Bandit.load(home.get(HOME + "/model").content)
+    assert found["version"] == home.get(HOME).json()["version"]
+    for arm, effects in bandit.effects.items():
+        for name, (estimate, error) in effects.by_name.items():
+            shown = found["effects"][str(arm)][name]
+            assert shown["estimate"] == pytest.approx(estimate)
+            assert shown["error"] == (pytest.approx(error) if np.isfinite(error) else None)
+
+
+def test_probabilities_draw_nothing_and_are_those_of_the_next_decision(home: Local) -> None:
+    decide_and_reward(home, 8)
+    before = home.get(HOME).json()["version"]
+    got = home.get(HOME + "/probabilities", params={"context": "[1.0, 0.5]"}).json()
+    posted = home.post(HOME + "/probabilities", {"context": [1.0, 0.5]}).json()
+    assert got == posted
+    assert got["version"] == before == home.get(HOME).json()["version"]
+    decided = home.post(HOME + "/decide", {"context": [1.0, 0.5]}).json()
+    for arm, chance in decided["probabilities"].items():
+        assert got["probabilities"][arm] == pytest.approx(chance, abs=1e-9)
+    without = home.get(
+        HOME + "/probabilities", params={"context": "[1.0, 0.5]", "exclude": '["A"]'}
+    ).json()
+    assert list(without["probabilities"]) == ["B", "C"]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("context=[1", "context must be JSON"),
+        ("context=[1]", "2 numbers"),
+        ("contxt=[1]", "takes context, actions, exclude"),
+        ('context=[1,2]&actions=[{"id":"X"}]', "must be arms"),
+    ],
+)
+def test_a_query_of_probabilities_is_checked(home: Local, query: str, says: str) -> None:
+    answer = home.get(HOME + "/probabilities?" + query)
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
+
+
+def test_probabilities_of_actions_with_records(home: Local) -> None:
+    actions = [{"id": f"p{k}", "features": {"price": float(k)}} for k in range(3)]
+    given = {"context": {"hour": 3.0}, "actions": actions}
+    home.post("/v1/loops/shop/decide", given)
+    found = home.post("/v1/loops/shop/probabilities", given).json()["probabilities"]
+    assert sum(found.values()) == pytest.approx(1.0)
+    assert list(found) == ["p0", "p1", "p2"]
+
+
+def test_a_query_that_cannot_be_read_is_refused(home: Local) -> None:
+    many = "&".join(f"a{k}=1" for k in range(60))
+    assert home.get(HOME + "/probabilities?" + many).status_code == 400
+    assert home.get(HOME + "/probabilities?context=%FF").status_code == 400
+
+
+# -- the model -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [PLAIN, NAMED])
+def test_a_model_begins_another_loop(home: Local, settings: dict[str, Any]) -> None:
+    home.put("/v1/loops/one", settings)
+    context = [1.0, 2.0] if settings is PLAIN else {"hour": 2, "device": "mobile"}
+    for k in range(20):
+        home.post("/v1/loops/one/decide", {"event_id": f"e{k}", "context": context})
+        home.post(f"/v1/loops/one/events/e{k}/reward", {"value": float(k % 3)})
+    model = home.get("/v1/loops/one/model")
+    assert model.headers["content-type"] == "application/octet-stream"
+    made = home.put("/v1/loops/two/model", model.content)
+    assert made.status_code == 201, made.text
+    assert made.json()["learned"] == home.get("/v1/loops/one").json()["learned"]
+    chances = [
+        home.post(f"/v1/loops/{name}/probabilities", {"context": context}).json()["probabilities"]
+        for name in ("one", "two")
+    ]
+    assert chances[0] == pytest.approx(chances[1], abs=1e-12)
+    assert home.post("/v1/loops/two/decide", {"context": context}).status_code == 200
+
+
+def test_a_model_replaces_none_and_must_be_one(home: Local) -> None:
+    model = home.get(HOME + "/model").content
+    assert home.put(HOME + "/model", model).status_code == 409
+    for wrong in (b"", b"PK", model[:-100], b"x" * 1000):
+        answer = home.put("/v1/loops/two/model", wrong)
+        assert (answer.status_code, "saved Bandit" in answer.text) == (422, True)
+    numbered = kh.Bandit(kh.ThompsonSampling(), arms=3, dim=2).to_bytes()
+    assert "texts as names" in home.put("/v1/loops/two/model", numbered).text
+    missing = kh.Learner(kh.ThompsonSampling(), missing="mean")
+    other = kh.Bandit(missing, arms=["A"], dim=2).to_bytes()
+    assert "cannot have the learner" in home.put("/v1/loops/two/model", other).text
+    assert home.get("/v1/loops").json() == {"loops": ["home"]}
+
+
+# -- the log ---------------------------------------------------------------------------------------
+
+
+def test_the_log_is_read_in_pages_without_gaps(home: Local) -> None:
+    decide_and_reward(home, 6)
+    rows: list[Any] = []
+    while True:
+        after = rows[-1]["seq"] if rows else 0
+        page = home.get(HOME + "/log", params={"after": after, "limit": 5})
+        assert page.headers["content-type"] == "application/x-ndjson"
+        found = [json.loads(line) for line in page.text.splitlines()]
+        if not found:
+            break
+        rows += found
+    assert [row["seq"] for row in rows] == list(range(1, 15))
+    assert [row["kind"] for row in rows[:4]] == ["settings", "start", "decision", "reward"]
+
+
+def test_the_log_as_arrow_has_the_same_rows(home: Local) -> None:
+    decide_and_reward(home, 3)
+    lines = home.get(HOME + "/log").text.splitlines()
+    answer = home.get(HOME + "/log", headers={"Accept": "application/vnd.apache.arrow.stream, */*"})
+    table = pa.ipc.open_stream(io.BytesIO(answer.content)).read_all()
+    assert table.column("row").to_pylist() == lines
+    assert table.column("seq").to_pylist() == list(range(1, len(lines) + 1))
+
+
+@pytest.mark.parametrize("query", ["after=-1", "after=x", "limit=0", "limit=100001", "after=9e9"])
+def test_pages_are_checked(home: Local, query: str) -> None:
+    answer = home.get(f"{HOME}/log?{query}")
+    assert answer.status_code == 422
+    assert "whole number" in answer.json()["detail"]
