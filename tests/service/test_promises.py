@@ -264,3 +264,17 @@ def test_an_event_of_a_loop_that_is_off_is_active(service: Service) -> None:
     assert service.loop("home").reward("e1", 1.0).status == "ignored"
     service.wait(service.loop("home").unit)
     check(service.path, service=service)
+
+
+def test_a_closed_service_stays_closed(tmp_path: Path) -> None:
+    """Its folder may be in use by another one."""
+    service = Service(tmp_path)
+    service.create("home", PLAIN)
+    service.close()
+    taken = os.open(tmp_path / "other", os.O_CREAT | os.O_RDWR)  # gets the number of the lock
+    service.close()
+    os.close(taken)
+    calls = (lambda: service.loop("home"), service.recover, service.tick)
+    for call in (*calls, lambda: service.create("new", PLAIN)):
+        with pytest.raises(FileUnusable, match="was closed"):
+            call()

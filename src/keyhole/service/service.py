@@ -75,6 +75,7 @@ class Service:
         self._folder = Folder(folder)
         self._now, self._notify = now or Clock(), notify
         self._options: dict[str, Any] = {"synchronous": synchronous, "vfs": vfs}
+        self._is_closed = False
         self._lost: list[range] = []  # units that were submitted and are not in the database
         try:
             self._open()
@@ -122,8 +123,7 @@ class Service:
         FileUnusable
             If the database still cannot be read or written.
         """
-        if not self.writer.is_usable:
-            self.recover()
+        self._check_usable()
         found = self._loops.get(name)
         if found is None or found.is_broken:
             if name not in self._numbers:
@@ -150,6 +150,7 @@ class Service:
                 f"with a letter or digit, got {shown(name)}"
             )
         checked = LoopSettings.of(settings)
+        self._check_usable()
         if name in self._numbers:
             loop = self.loop(name)
             if loop.settings != checked:
@@ -187,6 +188,7 @@ class Service:
 
     def tick(self) -> int:
         """End events that are due, keep loops that have grown, and return how many events ended."""
+        self._check_usable()
         ended = 0
         for name, number in list(self._numbers.items()):
             names = self.store.due(number, self._now(), MOST_DUE)
@@ -213,6 +215,8 @@ class Service:
         FileUnusable
             If the database still cannot be opened; another call tries again.
         """
+        if self._is_closed:
+            raise FileUnusable(f"the service of {self.path} was closed")
         for loop in self._loops.values():
             loop.is_broken = True
         before = self.writer
@@ -222,8 +226,19 @@ class Service:
         if before.committed < before.submitted:
             self._lost.append(range(before.committed + 1, before.submitted + 1))
 
+    def _check_usable(self) -> None:
+        """Load all again if the disk has failed; raise `FileUnusable` if it still does."""
+        if not self.writer.is_usable:
+            self.recover()
+
     def close(self) -> None:
-        """Write all that was submitted, a snapshot of every loop, and close the folder."""
+        """Write all that was submitted, a snapshot of every loop, and close the folder.
+
+        A second call does nothing.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
             if self.writer.failure is None:
                 for name, loop in self._loops.items():
