@@ -59,9 +59,7 @@ def lose_power(folder: Path, seed: int, synchronous: str, longest: int = 400) ->
     return paired(told)
 
 
-def _drive(
-    service: Service, load: Load, disk: Disk, told: list[tuple[Ask, Answer | None]]
-) -> None:
+def _drive(service: Service, load: Load, disk: Disk, told: list[tuple[Ask, Answer | None]]) -> None:
     def listed() -> Iterator[Ask]:
         yield from load.begin()
         for _ in count():

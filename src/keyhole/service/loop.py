@@ -200,7 +200,7 @@ class Loop:
     def _begin(self, event: Event) -> None:
         """Learn what is learned of an event when it becomes active."""
         reward = self.settings.reward
-        if not event.learns:
+        if not event.learns or self._lost_arm(event):
             return
         total = event.total(reward.aggregate, None)
         if reward.learning == "provisional":
@@ -247,7 +247,7 @@ class Loop:
         total = event.total(settings.aggregate, settings.default)
         assert total is not None
         status: RewardStatus = "counted"
-        if not event.learns:
+        if not event.learns or self._lost_arm(event):
             status = "ignored"
         elif event.state is State.DEFERRED:
             status = "held"
@@ -272,6 +272,12 @@ class Loop:
             self.journal.extra = {}
             self.journal.append(rows.Outcome, event=event.name, id=reward_id, value=value)
         event.learned = total
+
+    def _lost_arm(self, event: Event) -> bool:
+        """Whether the arm of an event was removed: nothing can be learned of it."""
+        row, arms = self.journal.row_of(event), self.bandit._learned.arms
+        served = row.served if isinstance(row, rows.Decision) else None
+        return not arms.is_open and (row.arm if served is None else served) not in arms
 
     def _reward_answer(self, status: RewardStatus, event: Event) -> RewardAnswer:
         settings = self.settings.reward
@@ -318,7 +324,8 @@ class Loop:
                 if event is None or event.due is None or event.due > now:
                     continue
                 total = event.total(settings.aggregate, settings.default)
-                if event.learned is None and total is not None:
+                is_new = event.learned is None and not self._lost_arm(event)
+                if is_new and total is not None:
                     self.bandit.learn(name, total)
                     event.learned = total
                 else:
