@@ -139,9 +139,9 @@ class Contract:
             return
         if learning != "at_once":
             promise.due = now + self.settings["reward"]["wait"]
-        if learning == "provisional" or (learning == "at_once" and promise.rewards):
-            if promise.arm in self.arms:
-                self._learn(promise, self.total(promise))
+        begins = learning == "provisional" or (learning == "at_once" and promise.rewards)
+        if begins and promise.arm in self.arms:
+            self._learn(promise, self.total(promise))
 
     def _learn(self, promise: Promise, total: float | None) -> None:
         if total is not None:

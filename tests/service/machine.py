@@ -87,7 +87,8 @@ class Clients(RuleBasedStateMachine):
         try:
             found = asked()
         except KeyholeError as reason:
-            assert type(reason).__name__ == error, f"{reason!r} in place of {error}"
+            if type(reason).__name__ != error:
+                raise AssertionError(f"{reason!r} in place of {error}") from reason
             return None, None
         assert error is None, f"{found} in place of {error}"
         self.service.wait(self.service.loop("home").unit)

@@ -1,4 +1,4 @@
-"""Clocks stamp, and never order: time-outs are rows, and a race with a reward is decided by them."""
+"""Clocks stamp, and never order: time-outs are rows, and decide races with rewards."""
 
 import time
 from pathlib import Path

@@ -194,4 +194,5 @@ def test_a_page_of_zeros_is_named_or_harmless(tmp_path: Path, page: int) -> None
                 request = DecideRequest(context=[k / 30, 1.0], event_id=f"e{k}")
                 assert service.decide("home", request).is_replay
     except FileError as reason:
-        assert "keyhole.db" in str(reason) or "home" in str(reason)
+        message = str(reason)
+        assert "keyhole.db" in message or "home" in message

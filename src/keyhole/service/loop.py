@@ -279,6 +279,12 @@ class Loop:
         served = row.served if isinstance(row, rows.Decision) else None
         return not arms.is_open and (row.arm if served is None else served) not in arms
 
+    def _learnable_total(self, event: Event) -> float | None:
+        """Return what the rewards of an event come to; None if nothing can be learned of it."""
+        settings = self.settings.reward
+        total = event.total(settings.aggregate, settings.default)
+        return None if self._lost_arm(event) else total
+
     def _reward_answer(self, status: RewardStatus, event: Event) -> RewardAnswer:
         settings = self.settings.reward
         total = event.total(settings.aggregate, settings.default)
@@ -317,15 +323,14 @@ class Loop:
         names : list of str
             Their ids. Those that are not due are left alone.
         """
-        now, settings, ended = self._now(), self.settings.reward, 0
+        now, ended = self._now(), 0
         with self._unit() as unit:
             for name in names:
                 event = self.events.get(name)
                 if event is None or event.due is None or event.due > now:
                     continue
-                total = event.total(settings.aggregate, settings.default)
-                is_new = event.learned is None and not self._lost_arm(event)
-                if is_new and total is not None:
+                total = self._learnable_total(event)
+                if event.learned is None and total is not None:
                     self.bandit.learn(name, total)
                     event.learned = total
                 else:
