@@ -133,7 +133,7 @@ class DiskFile(apsw.VFSFile):
         self._note(newsize, None)
         super().xTruncate(newsize)
 
-    def xSync(self, flags: int) -> None:  # noqa: ARG002
+    def xSync(self, flags: int) -> None:  # noqa: ARG002 - SQLite calls it so
         with self.disk.lock:
             self.disk.spend()
             image = self.disk.images.setdefault(self.path, Image())
@@ -204,7 +204,7 @@ class FaultyFile(apsw.VFSFile):
         self.disk.count("write")
         super().xWrite(data, offset)
 
-    def xSync(self, flags: int) -> None:  # noqa: ARG002
+    def xSync(self, flags: int) -> None:  # noqa: ARG002 - SQLite calls it so
         self.disk.count("sync")  # and no more: the power stays on
 
     def xTruncate(self, newsize: int) -> None:
