@@ -11,18 +11,23 @@ from typing import Any
 import msgspec
 
 from keyhole.errors import InvalidValue, KeyholeError
+from keyhole.online import rows
 from keyhole.service import DecideRequest, Service
 
 Ask = dict[str, Any]
 Answer = dict[str, Any]
 
+# Whether rewards that were learned can be amended: the row then says what the sums had.
+AMENDS = "term" in rows.field_names(rows.Amend)
+LATE = "amend" if AMENDS else "ignore"
+
 LOOPS: dict[str, dict[str, Any]] = {
     "once": {"arms": ["A", "B", "C"], "dim": 3},
-    "ends": {"arms": ["A", "B"], "dim": 2, "reward": {"default": 0.0, "wait": 0.05}},
+    "ends": {"arms": ["A", "B"], "dim": 2, "reward": {"default": 0.0, "wait": 0.05, "late": LATE}},
     "fields": {
         "arms": ["A", "B", "C"],
         "features": {"numbers": ["x", "z"], "categories": {"c": ["u", "v"]}},
-        "reward": {"default": 0.0, "wait": 0.1, "aggregate": "max"},
+        "reward": {"default": 0.0, "wait": 0.1, "aggregate": "max", "late": LATE},
     },
 }
 
@@ -145,7 +150,7 @@ class Load:
         return ask
 
     def _reward(self, loop: str, event: str) -> Ask:
-        name = "" if loop == "once" else self.random.choice("abc")
+        name = "" if loop == "once" and not AMENDS else self.random.choice("abc")
         return {
             "do": "reward",
             "loop": loop,

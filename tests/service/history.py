@@ -188,9 +188,8 @@ def check_sums(bandit: LoggedBandit, found: Rebuilt) -> None:
     found : Rebuilt
         What the rows come to.
     """
-    learned = [one for one in found.learned.values() if one.arm in bandit.arms]
     n = sum(bandit.counts.values()) + sum(bandit.waiting.values())
-    assert n == len(learned), f"the sums have {n} events, and the log {len(learned)}"
+    assert n == len(found.learned), f"the sums have {n} events, and the log {len(found.learned)}"
     if not bandit.is_plain or found.settings["features"] is not None:
         return
     matrix, moment, counts = found.sums([str(arm) for arm in bandit.arms], bandit.dim)

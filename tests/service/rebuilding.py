@@ -36,6 +36,7 @@ class Known:
     row: dict[str, Any]
     learned: float | None = None
     rewards: dict[str, tuple[float, int]] = field(default_factory=dict)  # value and row, by id
+    is_gone: bool = False  # its arm was removed since it was learned, and with it its term
 
     def as_columns(self) -> tuple[Any, ...]:
         return (self.seq, self.request, self.state, self.due, self.learned, int(self.learns))
@@ -92,6 +93,8 @@ class Rebuilt:
 
     def _arms(self, row: dict[str, Any]) -> None:
         self.added_arms += [name for name, _ in row.get("added", [])]
+        for known in self.learned.values():
+            known.is_gone |= known.arm in row.get("removed", [])
 
     def _new(self, row: dict[str, Any], known: Known) -> None:
         assert row["event"] not in self.events, f"{row['event']} was decided twice"
@@ -161,7 +164,8 @@ class Rebuilt:
     @property
     def learned(self) -> dict[str, Known]:
         """The events that the sums have."""
-        return {name: one for name, one in self.events.items() if one.learned is not None}
+        found = self.events.items()
+        return {name: one for name, one in found if one.learned is not None and not one.is_gone}
 
     def sums(self, arms: list[str], dim: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return sum of y y', sum of r y and n of each arm, for rows that are learned as they are.

@@ -10,19 +10,10 @@ import pytest
 
 from keyhole.errors import FileUnusable, InvalidValue
 from keyhole.service import Action, DecideRequest, Service
+from tests.service.clocks import Moved
 from tests.service.history import check
 
 PLAIN: dict[str, Any] = {"arms": ["A", "B"], "dim": 2}
-
-
-class Moved:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.time = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.time
 
 
 @pytest.fixture(name="clock")
@@ -263,4 +254,38 @@ def test_an_event_of_a_loop_that_is_off_is_active(service: Service) -> None:
     service.loop("home").activate("e1")
     assert service.loop("home").reward("e1", 1.0).status == "ignored"
     service.wait(service.loop("home").unit)
+    check(service.path, service=service)
+
+
+def test_a_closed_service_stays_closed(tmp_path: Path) -> None:
+    """Its folder may be in use by another one."""
+    service = Service(tmp_path)
+    service.create("home", PLAIN)
+    service.close()
+    taken = os.open(tmp_path / "other", os.O_CREAT | os.O_RDWR)  # gets the number of the lock
+    service.close()
+    os.close(taken)
+    calls = (lambda: service.loop("home"), service.recover, service.tick)
+    for call in (*calls, lambda: service.create("new", PLAIN)):
+        with pytest.raises(FileUnusable, match="was closed"):
+            call()
+
+
+def test_events_of_a_removed_arm_end_like_others(service: Service, clock: Moved) -> None:
+    """One that cannot be learned must not keep all others of the service from being ended."""
+    loop = service.create("home", {**PLAIN, "reward": {"default": 0.0, "wait": 10.0}})
+    service.create("other", {**PLAIN, "reward": {"default": 0.0, "wait": 10.0}})
+    decide(service, "home", "gone", actions=[Action(id="C")])
+    decide(service, "home", "also", actions=[Action(id="C")], defer=True)
+    decide(service, "home", "stays", actions=[Action(id="A")])
+    decide(service, "other", "e1")
+    loop.remove_arms(["C"])
+    assert loop.reward("gone", 1.0).status == "ignored"
+    loop.activate("also")
+    clock.time += 11.0
+    service.wait(loop.unit)
+    assert service.tick() == 4
+    assert service.tick() == 0
+    service.wait(loop.unit)
+    assert loop.bandit.counts == {"A": 1, "B": 0}
     check(service.path, service=service)

@@ -63,5 +63,7 @@ class Folder:
         return os.path.join(self.path, DATABASE)
 
     def close(self) -> None:
-        """Leave the folder to others."""
-        os.close(self._lock)
+        """Leave the folder to others; a second call does nothing."""
+        lock, self._lock = self._lock, -1
+        if lock >= 0:  # its number may be that of another file by now
+            os.close(lock)

@@ -221,7 +221,7 @@ class Loop:
     def _begin(self, event: Event) -> None:
         """Learn what is learned of an event when it becomes active."""
         reward = self.settings.reward
-        if not event.learns:
+        if not event.learns or self._lost_arm(event):
             return
         total = event.total(reward.aggregate, None)
         if reward.learning == "provisional":
@@ -268,7 +268,7 @@ class Loop:
         total = event.total(settings.aggregate, settings.default)
         assert total is not None
         status: RewardStatus = "counted"
-        if not event.learns:
+        if not event.learns or self._lost_arm(event):
             status = "ignored"
         elif event.state is State.DEFERRED:
             status = "held"
@@ -295,6 +295,18 @@ class Loop:
             self.journal.extra = {}
             self.journal.append(rows.Outcome, event=event.name, id=reward_id, value=value)
         event.learned = total
+
+    def _lost_arm(self, event: Event) -> bool:
+        """Whether the arm of an event was removed: nothing can be learned of it."""
+        row, arms = self.journal.row_of(event), self.bandit._learned.arms
+        served = row.served if isinstance(row, rows.Decision) else None
+        return not arms.is_open and (row.arm if served is None else served) not in arms
+
+    def _learnable_total(self, event: Event) -> float | None:
+        """Return what the rewards of an event come to; None if nothing can be learned of it."""
+        settings = self.settings.reward
+        total = event.total(settings.aggregate, settings.default)
+        return None if self._lost_arm(event) else total
 
     def _reward_answer(self, status: RewardStatus, event: Event) -> RewardAnswer:
         settings = self.settings.reward
@@ -335,13 +347,13 @@ class Loop:
         names : list of str
             Their ids. Those that are not due are left alone.
         """
-        now, settings, ended = self._now(), self.settings.reward, 0
+        now, ended = self._now(), 0
         with self._unit() as unit:
             for name in names:
                 event = self.events.get(name)
                 if event is None or event.due is None or event.due > now:
                     continue
-                total = event.total(settings.aggregate, settings.default)
+                total = self._learnable_total(event)
                 if event.learned is None and total is not None:
                     self.journal.extra = {"ends": True}
                     self.bandit.learn(name, total)

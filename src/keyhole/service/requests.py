@@ -109,7 +109,8 @@ class RewardAnswer(msgspec.Struct, frozen=True, kw_only=True):
     status : str
         "counted": it is learned. "amended": it changes what was learned. "held": it is learned when
         the event is due, or active. "late": it came too late, and is not learned. "ignored": the
-        loop was off. "duplicate": one of this id came before, and nothing changed.
+        loop was off, or the arm was removed. "duplicate": one of this id came before, and nothing
+        changed.
     total : float or None
         What the rewards of the event come to.
     version : int

@@ -77,6 +77,7 @@ class Service:
         self.now, self._notify = now or Clock(), notify
         self._later: Callable[[Callable[[], None]], object] | None = None
         self._options: dict[str, Any] = {"synchronous": synchronous, "vfs": vfs}
+        self._is_closed = False
         self._lost: list[range] = []  # units that were submitted and are not in the database
         try:
             self._open()
@@ -130,8 +131,7 @@ class Service:
         FileUnusable
             If the database still cannot be read or written.
         """
-        if not self.writer.is_usable:
-            self.recover()
+        self._check_usable()
         found = self._loops.get(name)
         if found is None or found.is_broken:
             if name not in self._numbers:
@@ -165,6 +165,7 @@ class Service:
                 f"with a letter or digit, got {shown(name)}"
             )
         checked = LoopSettings.of(settings)
+        self._check_usable()
         if name in self._numbers:
             loop = self.loop(name)
             if loop.settings != checked:
@@ -212,6 +213,7 @@ class Service:
 
     def tick(self) -> int:
         """End events that are due, keep loops that have grown, and return how many events ended."""
+        self._check_usable()
         ended = 0
         for name, number in list(self._numbers.items()):
             names = self.store.due(number, self.now(), MOST_DUE)
@@ -238,6 +240,8 @@ class Service:
         FileUnusable
             If the database still cannot be opened; another call tries again.
         """
+        if self._is_closed:
+            raise FileUnusable(f"the service of {self.path} was closed")
         for loop in self._loops.values():
             loop.is_broken = True
         before = self.writer
@@ -247,8 +251,19 @@ class Service:
         if before.committed < before.submitted:
             self._lost.append(range(before.committed + 1, before.submitted + 1))
 
+    def _check_usable(self) -> None:
+        """Load all again if the disk has failed; raise `FileUnusable` if it still does."""
+        if not self.writer.is_usable:
+            self.recover()
+
     def close(self) -> None:
-        """Write all that was submitted, a snapshot of every loop, and close the folder."""
+        """Write all that was submitted, a snapshot of every loop, and close the folder.
+
+        A second call does nothing.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
             if self.writer.failure is None:
                 for name, loop in self._loops.items():

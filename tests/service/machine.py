@@ -1,0 +1,261 @@
+"""A state machine of clients: whatever they ask in whatever order, the contract holds."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from keyhole.errors import KeyholeError
+from keyhole.service import DecideRequest, LoopSettings, Service
+from tests.service.clocks import Moved
+from tests.service.contract import Contract, Refused
+from tests.service.driving import AMENDS
+from tests.service.history import check
+
+LEARNERS: list[dict[str, Any]] = [
+    {"dim": 2},
+    {"dim": 2, "policy": {"name": "LinUCB"}},
+    {"dim": 2, "intercept": True, "standardize": True},
+    {"features": {"numbers": ["x"], "categories": {"c": "grow"}}},
+    {"features": {"numbers": ["x"], "standardize": False, "intercept": False, "missing": "zero"}},
+]
+# Without amending, no reward may come after its event was learned.
+LEARNS = ["at_once", "at_end", "provisional"] if AMENDS else ["at_end"]
+LATE = ["amend", "ignore"] if AMENDS else ["ignore"]
+AGGREGATES = ["sum", "first", "last", "mean", "max", "min"]
+MODES = ["online", "shadow", "off"]
+NAMES = [f"e{k}" for k in range(5)]
+CONTEXTS = [(1.0, "u"), (-0.5, "v"), (2.0, "w"), (0.0, "u")]
+
+events = st.sampled_from(NAMES)
+reward_settings = st.fixed_dictionaries(
+    {
+        "learn": st.sampled_from(LEARNS),
+        "late": st.sampled_from(LATE),
+        "aggregate": st.sampled_from(AGGREGATES),
+        "wait": st.sampled_from([5.0, 20.0]),
+    }
+)
+
+
+class Clients(RuleBasedStateMachine):
+    """Clients of one loop, and the contract beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp())
+        self.lives = 0
+        self.clock = Moved()
+        self.service = self.opened(self.root / "0")
+
+    def opened(self, folder: Path) -> Service:
+        # Nothing loses power here: a sync would only take time.
+        return Service(folder, now=self.clock, synchronous="OFF")
+
+    @initialize(
+        learner=st.sampled_from(LEARNERS),
+        reward=reward_settings,
+        mode=st.sampled_from([*MODES, "online", "online"]),
+    )
+    def create(self, learner: dict[str, Any], reward: dict[str, Any], mode: str) -> None:
+        self.learner = learner
+        settings = self.full({**learner, "arms": ["A", "B"], "reward": reward, "mode": mode})
+        with patch("keyhole.service.loading.secrets.token_bytes", lambda n: bytes(range(n))):
+            loop = self.service.create("home", settings)  # the same arms are chosen every time
+        self.service.wait(loop.unit)
+        self.contract = Contract(settings)
+
+    def full(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return settings with every field."""
+        default = None if given["reward"]["learn"] == "at_once" else 0.25
+        given["reward"] = {**given["reward"], "default": default}
+        return LoopSettings.of(given).to_dict()
+
+    # -- comparing --------------------------------------------------------------------------------
+
+    def both(self, wanted: Any, asked: Any) -> Any:
+        """Return what the contract and the service say; both may refuse, with the same error."""
+        try:
+            expected, error = wanted(), None
+        except Refused as reason:
+            expected, error = None, str(reason)
+        try:
+            found = asked()
+        except KeyholeError as reason:
+            if type(reason).__name__ != error:
+                raise AssertionError(f"{reason!r} in place of {error}") from reason
+            return None, None
+        assert error is None, f"{found} in place of {error}"
+        self.service.wait(self.service.loop("home").unit)
+        return expected, found
+
+    def agree(self) -> None:
+        """Compare every event."""
+        loop = self.service.loop("home")
+        for name in NAMES:
+            event, promise = loop.events.get(name), self.contract.events.get(name)
+            assert (event is None) == (promise is None)
+            if event is not None and promise is not None:
+                found = int(event.state), event.due, event.learned, event.learns, event.rewards
+                wanted = (
+                    *(promise.state, promise.due, promise.learned),
+                    *(promise.learns, promise.rewards),
+                )
+                assert found == wanted, f"{name}: {found} in place of {wanted}"
+        bandit = loop.bandit
+        n = sum(bandit.counts.values()) + sum(bandit.waiting.values())
+        assert n == self.contract.in_sums
+
+    # -- what clients do --------------------------------------------------------------------------
+
+    @rule(
+        event=events,
+        context=st.sampled_from(CONTEXTS[:2]),
+        defer=st.booleans(),
+        actions=st.sampled_from([None, None, ["B", "A"], ["A", "C"], ["D"]]),
+    )
+    def decide(
+        self, event: str, context: tuple[float, str], defer: bool, actions: list[str] | None
+    ) -> None:
+        number, level = context
+        given: Any = [number, 1.0] if "dim" in self.learner else {"x": number}
+        if "categories" in self.learner.get("features", {}):
+            given["c"] = level
+        request = {"context": given, "event_id": event, "defer": defer}
+        if actions is not None:
+            request["actions"] = [{"id": name} for name in actions]
+        self.ask(event, request)
+
+    def ask(self, event: str, request: dict[str, Any]) -> None:
+        expected, decided = self.both(
+            lambda: self.contract.again(event, request),
+            lambda: self.service.decide("home", msgspec.convert(request, DecideRequest)),
+        )
+        if decided is not None:
+            answer = msgspec.to_builtins(decided.answer)
+            assert decided.is_replay == (expected is not None)
+            if expected is None:
+                self.contract.decide(event, request, answer, self.clock())
+            else:
+                assert answer == expected
+        self.agree()
+
+    @precondition(lambda self: self.contract.events)
+    @rule(data=st.data())
+    def retry(self, data: st.DataObject) -> None:
+        event = data.draw(st.sampled_from(sorted(self.contract.events)))
+        self.ask(event, self.contract.events[event].request)
+
+    @rule(
+        event=events,
+        value=st.sampled_from([-1.0, 0.0, 0.25, 0.5, 3.0]),
+        name=st.sampled_from(["", "a", "b"]),
+    )
+    def reward(self, event: str, value: float, name: str) -> None:
+        expected, found = self.both(
+            lambda: self.contract.reward(event, value, name),
+            lambda: self.service.loop("home").reward(event, value, name),
+        )
+        if found is not None:
+            assert (found.status, found.total) == expected
+        self.agree()
+
+    @rule(event=events)
+    def activate(self, event: str) -> None:
+        self.both(
+            lambda: self.contract.activate(event, self.clock()),
+            lambda: self.service.loop("home").activate(event),
+        )
+        self.agree()
+
+    @precondition(lambda self: AMENDS or self.learner == LEARNERS[0])
+    @rule(event=events)
+    def forget(self, event: str) -> None:
+        self.both(
+            lambda: self.contract.forget(event),
+            lambda: self.service.loop("home").forget(event),
+        )
+        self.agree()
+
+    @rule(seconds=st.sampled_from([-30.0, 0.0, 4.0, 6.0, 21.0]))
+    def time_out(self, seconds: float) -> None:
+        self.clock.time += seconds
+        assert self.service.tick() == self.contract.time_out(self.clock())
+        self.service.wait(self.service.loop("home").unit)
+        self.agree()
+
+    @rule(reward=reward_settings, mode=st.sampled_from([*MODES, "online"]))
+    def change(self, reward: dict[str, Any], mode: str) -> None:
+        settings = self.full({**self.learner, "arms": ["A", "B"], "reward": reward, "mode": mode})
+        loop = self.service.create("home", settings)
+        self.service.wait(loop.unit)
+        self.contract.arms += (
+            [name for name in ("A", "B") if name not in self.contract.arms]
+            if self.contract.settings != settings
+            else []
+        )
+        self.contract.settings = settings
+        self.agree()
+
+    @precondition(lambda self: "B" in self.contract.arms and len(self.contract.arms) > 1)
+    @rule()
+    def remove_arm(self) -> None:
+        self.service.loop("home").remove_arms(["B"])
+        self.service.wait(self.service.loop("home").unit)
+        self.contract.remove("B")
+        self.agree()
+
+    @precondition(lambda self: "B" not in self.contract.arms)
+    @rule()
+    def add_arm(self) -> None:
+        self.service.loop("home").add_arms(["B"])
+        self.service.wait(self.service.loop("home").unit)
+        self.contract.arms.append("B")
+        self.agree()
+
+    # -- what becomes of the process --------------------------------------------------------------
+
+    @rule()
+    def restart(self) -> None:
+        self.service.close()
+        self.service = self.opened(self.folder)
+        self.agree()
+
+    @rule()
+    def reload(self) -> None:
+        self.service.recover()
+        self.agree()
+
+    @rule()
+    def keep(self) -> None:
+        loop = self.service.loop("home")
+        self.service.keep(loop)
+        self.service.wait(loop.unit)
+
+    @rule()
+    def crash(self) -> None:
+        """Go on from the files as they are, in a folder of their own."""
+        before, self.lives = self.folder, self.lives + 1
+        shutil.copytree(before, self.folder, ignore=shutil.ignore_patterns("*-shm", "lock"))
+        self.service.close()
+        self.service = self.opened(self.folder)
+        self.agree()
+
+    @property
+    def folder(self) -> Path:
+        return self.root / str(self.lives)
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "contract"):
+                found = check(str(self.folder), service=self.service)["home"]
+                learned = {name: one.learned for name, one in found.events.items()}
+                assert learned == {name: one.learned for name, one in self.contract.events.items()}
+        finally:
+            self.service.close()
+            shutil.rmtree(self.root)

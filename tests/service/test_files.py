@@ -1,0 +1,198 @@
+"""Files that a service must not work on, and damage that it must find or survive."""
+
+import re
+import sqlite3
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from keyhole.errors import FileError, FileUnusable, KeyholeWarning
+from keyhole.service import DecideRequest, Service
+from tests.service.history import check
+from tests.service.killing import FORKS
+
+PLAIN: dict[str, Any] = {"arms": ["A", "B"], "dim": 2}
+
+
+def filled(folder: Path, n: int = 30) -> bytes:
+    """Write a log of n decisions and rewards, with two snapshots; return the state."""
+    with Service(folder) as service:
+        loop = service.create("home", PLAIN)
+        for k in range(n):
+            request = DecideRequest(context=[k / n, 1.0], event_id=f"e{k}")
+            service.decide("home", request)
+            loop.reward(f"e{k}", float(k % 3))
+            if k == n // 2:
+                service.keep(loop)
+    with Service(folder) as service:
+        return service.loop("home").model()
+
+
+def edit(folder: Path, *statements: str) -> None:
+    """Change a database behind the service's back."""
+    connection = apsw.Connection(str(folder / "keyhole.db"))
+    for statement in statements:
+        # A text that was replaced in a body is stored as bytes again.
+        connection.execute(
+            re.sub(r"= (replace.*?\))( WHERE|$)", r"= CAST(\1 AS BLOB)\2", statement)
+        )
+    connection.close()
+
+
+# -- files of others ------------------------------------------------------------------------------
+
+
+def test_a_file_of_a_newer_version_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    filled(tmp_path, 3)
+    edit(tmp_path, "PRAGMA user_version = 2")
+    content = (tmp_path / "keyhole.db").read_bytes()
+    with pytest.raises(FileError, match="has version 2, and this Keyhole reads version 1"):
+        Service(tmp_path)
+    assert (tmp_path / "keyhole.db").read_bytes() == content
+    assert not list(tmp_path.glob("*-wal"))
+    edit(tmp_path, "PRAGMA user_version = 1")
+    Service(tmp_path).close()
+
+
+def test_a_database_of_others_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "keyhole.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE theirs(a)")
+    other.close()
+    content = path.read_bytes()
+    with pytest.raises(FileError, match="none of a decision service"):
+        Service(tmp_path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "keyhole.db").write_bytes(b"what is this" * 1000)
+    with pytest.raises(FileError, match="is not a database"):
+        Service(tmp_path)
+    (tmp_path / "keyhole.db").unlink()
+    Service(tmp_path).close()  # the folder is not in use
+
+
+def hold(folder: str, pipe: Connection) -> None:
+    """Work on a folder until told to end."""
+    with Service(folder):
+        pipe.send("ready")
+        pipe.recv()
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    mine, theirs = FORKS.Pipe()
+    process = FORKS.Process(target=hold, args=(str(tmp_path), theirs))
+    process.start()
+    assert mine.recv() == "ready"
+    with pytest.raises(FileUnusable, match="in use by another process"):
+        Service(tmp_path)
+    mine.send("end")
+    process.join()
+    with Service(tmp_path), pytest.raises(FileUnusable, match="in use"):
+        Service(tmp_path)
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damaged", ["last", "all", "another file"])
+def test_a_damaged_snapshot_is_passed_over(tmp_path: Path, damaged: str) -> None:
+    """The rows are all there: the state is the same, and there is a warning."""
+    state = filled(tmp_path)
+    change = "UPDATE snapshot SET model = zeroblob(length(model))"
+    if damaged == "last":
+        change += " WHERE seq = (SELECT max(seq) FROM snapshot)"
+    if damaged == "another file":  # whole, and of no bandit
+        change = (
+            "UPDATE snapshot SET model = x'00', sha256 = "
+            "x'6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d'"
+        )
+    edit(tmp_path, change)
+    service = Service(tmp_path)
+    with pytest.warns(KeyholeWarning, match="snapshot of loop 'home' at row .* is damaged"):
+        assert service.loop("home").model() == state
+    service.close()
+
+
+def test_a_damaged_snapshot_without_its_rows_is_an_error(tmp_path: Path) -> None:
+    filled(tmp_path)
+    edit(tmp_path, "UPDATE snapshot SET model = x'00'", "DELETE FROM log WHERE seq < 5")
+    with (
+        Service(tmp_path) as service,
+        pytest.warns(KeyholeWarning, match="damaged"),
+        pytest.raises(FileError, match=r"row 1 .*is missing.* before row 5"),
+    ):
+        service.loop("home")
+
+
+def test_a_log_that_ends_before_its_snapshot_is_an_error(tmp_path: Path) -> None:
+    """It would be written on with rows that leave a gap."""
+    filled(tmp_path)
+    edit(tmp_path, "DELETE FROM log WHERE seq > 55")
+    with (
+        Service(tmp_path) as service,
+        pytest.raises(FileError, match="has a snapshot at row 62, and ends at 55"),
+    ):
+        service.loop("home")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM log WHERE seq = 40",
+        "UPDATE log SET body = x'7b7d' WHERE seq = 40",
+        "UPDATE log SET body = replace(body, '\"value\":2.0', '\"value\":1.5') WHERE seq = 8",
+        'UPDATE log SET body = replace(body, \'"arm":"A"\', \'"arm":"B"\')',
+        "UPDATE log SET body = replace(body, '\"probability\":0.5', '\"probability\":0.6')",
+        "UPDATE log SET body = replace(body, '\"y\":[[0.5,', '\"y\":[[0.4,')",
+        "UPDATE log SET event = 'e3' WHERE seq = 7",
+        "UPDATE event SET learned = 7.0 WHERE event = 'e3'",
+        "UPDATE event SET due = 7.0 WHERE event = 'e3'",
+        "DELETE FROM event WHERE event = 'e3'",
+        "UPDATE reward SET value = 7.0 WHERE event = 'e3'",
+        "DELETE FROM reward WHERE event = 'e3'",
+        "UPDATE loop SET draw_key = zeroblob(32)",
+    ],
+)
+def test_what_was_altered_is_found(tmp_path: Path, change: str) -> None:
+    """The negative controls of the history checker: it says so of every change."""
+    filled(tmp_path)
+    check(str(tmp_path))
+    edit(tmp_path, change)
+    with pytest.raises((AssertionError, FileError, KeyError)):
+        check(str(tmp_path))
+
+
+def test_a_missing_row_is_found_at_the_start(tmp_path: Path) -> None:
+    filled(tmp_path)
+    edit(tmp_path, "DELETE FROM snapshot", "DELETE FROM log WHERE seq = 40")
+    with (
+        Service(tmp_path) as service,
+        pytest.raises(FileError, match=r"row 40 .*is missing.* before row 41"),
+    ):
+        service.loop("home")
+
+
+@pytest.mark.parametrize("page", range(1, 12))
+def test_a_page_of_zeros_is_named_or_harmless(tmp_path: Path, page: int) -> None:
+    """Nothing is raised but a `FileError` that names the file, and no other state is loaded."""
+    state = filled(tmp_path)
+    path = tmp_path / "keyhole.db"
+    content = bytearray(path.read_bytes())
+    size = int.from_bytes(content[16:18], "big")
+    assert len(content) >= 12 * size
+    content[page * size : (page + 1) * size] = bytes(size)
+    path.write_bytes(content)
+    try:
+        with Service(tmp_path) as service:
+            assert service.loop("home").model() == state
+            for k in range(30):
+                request = DecideRequest(context=[k / 30, 1.0], event_id=f"e{k}")
+                assert service.decide("home", request).is_replay
+    except FileError as reason:
+        message = str(reason)
+        assert "keyhole.db" in message or "home" in message
