@@ -23,7 +23,7 @@ from keyhole.cli import app
 from keyhole.cli.formats import format_from
 from keyhole.errors import install_line
 from keyhole.evaluation.formats import Dsjson, Frame
-from keyhole.lab.datasets import download
+from keyhole.lab.datasets import TABLES, download
 from keyhole.lab.studies import STUDIES
 
 TINY = ["--quick", "--horizon", "100", "--replications", "2"]
@@ -265,7 +265,7 @@ def test_data_list(small_data: Path) -> None:
     assert "OpenML has it as 1044" in places["eye_movements"]
     shown = keyhole("data", "list", "--data-dir", str(small_data)).stdout
     assert "not here; OpenML" not in shown
-    assert shown.count("not here; the package index has it in") == 2
+    assert shown.count("not here; the package index has it in") == len(TABLES) == 8
 
 
 def test_data_check(small_data: Path, tmp_path: Path) -> None:
