@@ -174,10 +174,10 @@ class Loop:
                 journal.extra["served"] = candidates.baseline
             among = bandit_among(self.bandit, tuple(candidates.names))
             self.bandit.choose(y, among=among, event=event.name)
-        row = journal.written[-1]
-        assert isinstance(row, rows.Decision | rows.Served)
-        event.row = row
-        event.seq = journal.seq
+        # After it there may be rows of rewards that have waited for this observation.
+        made = (one for one in journal.written if isinstance(one, rows.Decision | rows.Served))
+        event.row = row = next(made)
+        event.seq = row.seq
 
     def _encoded(self, candidates: Candidates) -> Any:
         """Return what is seen of the candidates as numbers, NaN for a missing entry."""
@@ -268,12 +268,14 @@ class Loop:
         total = event.total(settings.aggregate, settings.default)
         assert total is not None
         status: RewardStatus = "counted"
-        if not event.learns or self._lost_arm(event):
+        if not event.learns:
+            status = "ignored"
+        elif not self.journal.has_row(event):
+            status = "late"  # its decision was archived
+        elif self._lost_arm(event):
             status = "ignored"
         elif event.state is State.DEFERRED:
             status = "held"
-        elif not self.journal.has_row(event):
-            status = "late"  # its decision was archived
         elif event.state is State.ENDED:
             status = "amended" if settings.late == "amend" else "late"
         elif settings.learning == "at_end":

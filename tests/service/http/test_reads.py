@@ -201,7 +201,7 @@ def test_the_log_is_read_in_pages_without_gaps(home: Local) -> None:
             break
         rows += found
     assert [row["seq"] for row in rows] == list(range(1, 15))
-    assert [row["kind"] for row in rows[:4]] == ["settings", "start", "decision", "reward"]
+    assert [row["kind"] for row in rows[:4]] == ["start", "settings", "decision", "reward"]
 
 
 def test_the_log_as_arrow_has_the_same_rows(home: Local) -> None:
