@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python -m
 # What compiled kernels are made from.
 KERNELS := setup.py $(wildcard src/keyhole/core/kernels/*.py src/keyhole/core/kernels/*.pxd)
 
-.PHONY: build test test-data fuzz coverage sanitize check demo reproduce bench bench-before docs wheel clean
+.PHONY: build test test-data fuzz torture coverage sanitize check demo reproduce bench bench-before docs wheel clean
 
 build: $(VENV)/built
 
@@ -20,6 +20,12 @@ test-data: $(VENV)/built
 
 fuzz: $(VENV)/built
 	KEYHOLE_FUZZ=long $(RUN) pytest tests/project/test_fuzzing.py
+
+# The faults that the decision service must survive, at full length: some hours. Shorter:
+# make torture MINUTES=2 TORTURE="--kills 50 --losses 200 --step 7 --examples 100 --requests 1000"
+MINUTES ?= 60
+torture: $(VENV)/built
+	$(RUN) tests.service.torture --minutes $(MINUTES) $(TORTURE)
 
 # Of the core, whose floor is in pyproject.toml; compiled kernels are not seen by it.
 coverage: $(VENV)/built

@@ -12,7 +12,10 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.online import rows
+
 DEFERRED, OPEN, ENDED, FORGOTTEN = range(4)
+SAYS_ENDS = "ends" in rows.field_names(rows.Reward)
 
 AGGREGATES: dict[str, Any] = {
     "sum": sum,
@@ -133,8 +136,11 @@ class Rebuilt:
     def _begins(self, row: dict[str, Any]) -> bool:
         """Whether a reward without id was learned when its event became active; else it was due.
 
-        It then follows the row that made the event active; and with "at_end" there is no such.
+        The row says so. One that does not follows the row that made the event active, and is none
+        of "at_end", which learns nothing then.
         """
+        if SAYS_ENDS:
+            return not row.get("ends", False)
         before = self.before
         is_next = before["kind"] in ("decision", "activate") and before["event"] == row["event"]
         return is_next and learning_of(self.settings) != "at_end"
