@@ -1,5 +1,6 @@
 """A process that drives a service under load until it is killed, and what its parent sees of it."""
 
+import itertools
 import json
 import os
 import random
@@ -97,7 +98,12 @@ def paired(told: list[tuple[Ask, Answer | None]]) -> History:
     return history + [(ask, None) for ask in waiting]
 
 
-def survive(folder: str, kills: int, seed: int, longest: float = 0.1) -> History:
+def acknowledged(history: History) -> int:
+    """Return how many requests were answered, and not refused."""
+    return sum(1 for _, answer in history if answer and "refused" not in answer)
+
+
+def survive(folder: str, kills: int, seed: int, longest: float = 0.1, enough: int = 0) -> History:
     """Kill a process under load again and again; check after each kill, and ask again.
 
     Parameters
@@ -110,10 +116,15 @@ def survive(folder: str, kills: int, seed: int, longest: float = 0.1) -> History
         The seed of the first.
     longest : float, default 0.1
         The time until a kill, at most.
+    enough : int, default 0
+        Go on until this many requests were acknowledged: how many one process gets to depends on
+        the machine.
     """
     rng = random.Random(seed)
     history: History = []
-    for k in range(kills):
+    for k in itertools.count():
+        if k >= kills and acknowledged(history) >= enough:
+            break
         history += killed(folder, seed * 100_000 + k, rng.uniform(0.0, longest))
         service = Service(folder)
         check(folder, history, service)
