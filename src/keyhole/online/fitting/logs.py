@@ -152,19 +152,24 @@ def _events(source: Source, *, only_foreign: bool) -> Any:
     return pa.concat_arrays(found)
 
 
-def recent_events(source: Source) -> list[str]:
+def recent_events(logs: Sequence[Source]) -> list[str]:
     """Return the events whose rewards were learned last, as many as a bandit remembers."""
-    pa = arrow()
     found: list[str] = []
-    for group in reversed(range(footer(source).num_row_groups)):
-        here: list[str] = []
-        for batch in _batches(source, ["kind", "event"], group):
-            rewards = pa.compute.equal(batch.column("kind"), "reward")
-            here += batch.column("event").filter(rewards).drop_null().to_pylist()
-        found = [*here, *found]
-        if len(found) >= kernels.REMEMBERED:
-            break
+    for source in reversed(logs):
+        for group in reversed(range(footer(source).num_row_groups)):
+            if len(found) >= kernels.REMEMBERED:
+                return found[-kernels.REMEMBERED :]
+            found = [*_rewarded(source, group), *found]
     return found[-kernels.REMEMBERED :]
+
+
+def _rewarded(source: Source, group: int) -> list[str]:
+    """Return the events of the rewards of a row group."""
+    found: list[str] = []
+    for batch in _batches(source, ["kind", "event"], group):
+        rewards = arrow().compute.equal(batch.column("kind"), "reward")
+        found += batch.column("event").filter(rewards).drop_null().to_pylist()
+    return found
 
 
 def _batches(source: Source, names: list[str], group: int | None = None) -> Any:

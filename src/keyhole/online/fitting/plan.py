@@ -40,6 +40,8 @@ class Plan(NamedTuple):
         Length of an observation.
     pasts : dict of str to Past
         The runs that logs are of.
+    names : tuple of str or None
+        Names of the numbers of an observation, if all tables have the same.
     """
 
     tables: list[Table]
@@ -47,6 +49,12 @@ class Plan(NamedTuple):
     gone: list[Arm]
     dim: int
     pasts: dict[str, Past]
+    names: tuple[str, ...] | None
+
+    @property
+    def logs(self) -> list[Source]:
+        """The sources that are logs."""
+        return [one.source for one in self.tables if one.summary is not None]
 
     @classmethod
     def of(cls, files: object, learner: Learner, arms: Any, columns: object, dim: Any) -> Plan:
@@ -70,7 +78,10 @@ class Plan(NamedTuple):
         length = _length(tables, learner, dim)
         logs.warn_of_others(of_logs, pasts)
         logs.warn_of_twice(of_logs)
-        return cls(tables, names, gone, length, pasts)
+        fields = None
+        if learner.features is None and len(of_logs) < len(tables):
+            fields = None if isinstance(named.observation, str) else named.observation
+        return cls(tables, names, gone, length, pasts, fields)
 
 
 def _arms(given: Any, tables: Sequence[Table]) -> tuple[list[Arm], list[Arm]]:
@@ -87,7 +98,13 @@ def _arms(given: Any, tables: Sequence[Table]) -> tuple[list[Arm], list[Arm]]:
 def _length(tables: Sequence[Table], learner: Learner, given: int | None) -> int:
     """Return the length of an observation; raise if that of a source is another one."""
     is_encoded = learner.features is not None
-    wanted = learner.features.start().dim if learner.features is not None else given
+    wanted = given
+    if learner.features is not None:
+        wanted = learner.features.start().dim
+        if given not in (None, wanted):
+            raise InvalidValue(
+                f"dim must be {wanted}, the number of columns of the features, got {given}"
+            )
     for one in tables:
         if one.summary is not None:
             length = one.summary.dim

@@ -208,6 +208,8 @@ def numbers(column: Any) -> tuple[Floats, Bools | None]:
 def _levels(column: Any) -> tuple[Ints, list[Any]]:
     """Return the index of each row's value, -1 for null, and the values."""
     pa = arrow()
+    if pa.types.is_null(column.type):
+        return np.full(len(column), -1), []
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     indices = column.indices
