@@ -145,6 +145,8 @@ def fit(
             total.add(own)
             if one.summary is None and own.counts.any():
                 pasts[_run_of(one.source, own, learned)] = Past(0, int(own.counts.sum()))
+    logs.warn_of_others(plan.logs, pasts)
+    logs.warn_of_twice(plan.logs)
     add_sums(learned, total.result())
     if plan.gone:
         learned.remove_arms(plan.gone)

@@ -1,7 +1,7 @@
 """Parts of files that are read at a time, the same ones whoever reads them.
 
 A part is some row groups of a file, or some rows of a table. It is read in batches of at most
-65,536 rows, each within one row group: sums then do not depend on how many parts are read at once,
+16,384 rows, each within one row group: sums then do not depend on how many parts are read at once,
 nor on the version of pyarrow.
 """
 
@@ -20,8 +20,9 @@ from keyhole.online.fitting.sources import Source
 # Rows of a part: a tenth of a second at dim 20. With very many arms it has 16 for each, since their
 # sums take more time than the rows otherwise.
 ROWS, PER_ARM = 2**18, 16
-# Rows of a batch: 10 MB at dim 20.
-BATCH = 2**16
+# Rows of a batch: 3 MB at dim 20. Four times as many are no faster where memory is at hand, and
+# slower where the system has to find it.
+BATCH = 2**14
 # Rows at either end of a table by which it is told from others.
 ENDS = 20
 
