@@ -1,7 +1,7 @@
 """Measure fits from Parquet: rows per second of one core, beside what bounds them.
 
     python -m benchmarks.fitting
-    python -m benchmarks.fitting --rows 2000000 --arms 100
+    python -m benchmarks.fitting --rows 1000000 --arms 100
 
 For each layout and dimension, in one run and on one thread: `kh.fit` from the file to the bandit;
 decoding the same columns alone, which no fit from Parquet can do without; sums of squares of the
@@ -31,7 +31,7 @@ from benchmarks.timing import best
 from keyhole.core import Floats, Ints, Summing
 
 ROUNDS = 5
-BATCH = 2**16
+BATCH = 2**14
 
 
 class Rows:
@@ -186,7 +186,7 @@ def compare(n: int, n_arms: int) -> None:
 def main() -> None:
     """Run the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=4_000_000, help="rows at dim 20")
+    parser.add_argument("--rows", type=int, default=2_000_000, help="rows at dim 20")
     parser.add_argument("--arms", type=int, default=5)
     given = parser.parse_args()
     compare(given.rows, given.arms)

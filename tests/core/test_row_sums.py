@@ -83,12 +83,33 @@ def test_sums_add_up_over_different_groups() -> None:
     assert (both.squares[0] == one.squares[0]).all()
 
 
+def test_groups_may_come_in_any_order() -> None:
+    """Batch after batch, new ones before and after those that were there."""
+    rng = np.random.default_rng(8)
+    groups, rows, rewards = rng.integers(-1, 9, 200), rng.standard_normal((200, 2)), np.ones(200)
+    batches = [np.flatnonzero(groups == k) for k in (5, 2, 8)] + [np.arange(200)]
+    summing = Summing(9, 2)
+    for at in batches:
+        summing.add(groups[at], rows[at], rewards[at])
+    found = summing.result()
+    assert found.groups.tolist() == list(range(9))
+    for k in range(9):
+        own = rows[groups == k]
+        times = 2 if k in (5, 2, 8) else 1
+        assert found.counts[k] == times * len(own)
+        np.testing.assert_allclose(
+            found.squares[k, :2, :2], times * np.triu(own.T @ own), rtol=1e-13, atol=1e-13
+        )
+
+
+@pytest.mark.parametrize("depth", [1, 3, 64])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 100])
-def test_any_number_of_sums_is_added_up(n: int) -> None:
-    total = PairwiseSums(1)
+def test_any_number_of_sums_is_added_up(n: int, depth: int) -> None:
+    total = PairwiseSums(1, depth)
     values = np.arange(1.0, n + 1)
     for value in values:
         total.add(summed([0], np.array([[np.sqrt(value)]]), np.zeros(1), 1))
+        assert len(total._parts) <= depth
     found = total.result()
     if n == 0:
         assert found.groups.size == 0

@@ -125,7 +125,7 @@ def test_fields_of_features_are_columns() -> None:
     )
 
 
-def test_features_of_arms_are_columns_too() -> None:
+def test_features_of_arms_are_columns_too(tmp_path: Path) -> None:
     """With one parameter for all, an arm may have any name: its record says all of it."""
     features = kh.Features(
         numbers=["age"],
@@ -147,6 +147,8 @@ def test_features_of_arms_are_columns_too() -> None:
         twin.learn(decision, reward)
     bandit = kh.fit(table, learner, arms=records)
     assert_alike(bandit, twin)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    assert bits(kh.fit(tmp_path, learner, arms=records)) == bits(bandit)
     assert bandit.choose({"age": 0.3}).arm == twin.choose({"age": 0.3}).arm
     other = kh.fit(table.set_column(0, "arm", pa.array(["new"] * n)), learner, arms=records)
     assert_alike(other, twin)
@@ -324,6 +326,19 @@ def test_arms_may_be_numbers() -> None:
         kh.fit(table, kh.Greedy(), arms=["2", "7"])
 
 
+def test_a_column_of_nulls_has_no_rewards(tmp_path: Path) -> None:
+    """As pandas writes an hour in which none has come."""
+    given = history(40)
+    nothing = {
+        "arm": pa.nulls(2),
+        "reward": pa.nulls(2),
+        **{f"y{j}": pa.nulls(2) for j in range(4)},
+    }
+    pq.write_table(pa.table(nothing), tmp_path / "nothing.parquet")
+    pq.write_table(given.flat, tmp_path / "rows.parquet")
+    assert_alike(fit(tmp_path, columns=given.columns), given.learned(LEARNERS["per arm"]))
+
+
 def test_very_many_arms() -> None:
     rng = np.random.default_rng(1)
     n, k = 5_000, 3_000
@@ -352,6 +367,23 @@ def test_rows_are_not_merged_twice(tmp_path: Path) -> None:
     apart = fit(paths[0], columns=given.columns)
     apart.merge(second)
     assert_alike(apart, given.learned(kh.ThompsonSampling()))
+
+
+def test_rows_that_look_alike_are_merged(tmp_path: Path) -> None:
+    """Files with the same sums, and other rows: an hour as good as the one before."""
+    tables = [
+        pa.table({"hour": [h] * 2, "arm": ["A", "A"], "reward": [0.0, 1.0], "observation": [1, 1]})
+        for h in (1, 2)
+    ]
+    for source in (tables, [tmp_path / f"{h}.parquet" for h in (1, 2)]):
+        for table, path in zip(tables, source, strict=True):
+            if isinstance(path, Path):
+                pq.write_table(table, path)
+        first, second = (fit(one) for one in source)
+        first.merge(second)
+        assert first.counts["A"] == 4
+        with pytest.raises(kh.InvalidValue, match="common"):
+            first.merge(fit(source[0]))
 
 
 def test_a_file_is_not_read_twice(tmp_path: Path) -> None:

@@ -269,6 +269,12 @@ def test_settings_that_cannot_be_are_refused() -> None:
             fit(table, **options)
 
 
+def test_dim_is_that_of_the_features() -> None:
+    features = kh.Features(numbers=["x", "z"], standardize=False, missing=None)
+    with pytest.raises(kh.InvalidValue, match="dim must be 2, the number of columns"):
+        fit(pa.table(FLAT), kh.Learner(kh.Greedy(), features), dim=3)
+
+
 def test_a_constant_needs_eight_rewards() -> None:
     with pytest.raises(kh.InvalidValue, match="the first 8: the files must have as many, got 3"):
         fit(pa.table(GOOD), kh.Learner(kh.Greedy(), intercept=True))

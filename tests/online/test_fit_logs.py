@@ -15,7 +15,7 @@ import pytest
 import keyhole as kh
 from keyhole.online.fitting import parts
 from keyhole.online.log import parquet
-from tests.tabular import ARMS, assert_alike, bits
+from tests.tabular import ARMS, assert_alike, bits, history, written
 
 LEARNERS = {
     "per arm": kh.ThompsonSampling(),
@@ -248,6 +248,22 @@ def test_rewards_outside_of_the_logs_are_noticed(tmp_path: Path) -> None:
     third.merge(second)
     with pytest.warns(kh.KeyholeWarning, match="had learned 2 rewards of other runs"):
         assert sum(kh.fit(as_parquet(third), kh.Greedy()).counts.values()) == 0
+
+
+def test_files_and_the_log_that_came_after_them_add_up(tmp_path: Path) -> None:
+    given = history()
+    (path,) = written(given, tmp_path, files=1)
+    first = kh.fit(path, kh.Greedy(), arms=ARMS, columns=given.columns)
+    second: Any = kh.Bandit.load(first.to_bytes(), log=tmp_path / "log.jsonl")
+    for y in given.y[:30]:
+        second.learn(second.choose(y), 1.0)
+    log = as_parquet(second)
+    with pytest.warns(kh.KeyholeWarning, match="had learned 600 rewards of other runs"):
+        kh.fit(log, kh.Greedy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both = kh.fit([path, log], kh.Greedy(), arms=ARMS, columns=given.columns)
+    assert_alike(both, second)
 
 
 def test_a_fit_is_merged_with_the_bandit_that_went_on(tmp_path: Path) -> None:

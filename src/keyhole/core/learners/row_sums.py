@@ -6,7 +6,7 @@ of it: sum x x', sum r x and sum r^2. Sums of parts of the rows add up to the su
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +61,8 @@ class RowSums(NamedTuple):
 class Summing:
     """Sums of rows that come batch after batch.
 
+    Only groups that have rows take memory.
+
     Parameters
     ----------
     n_groups : int
@@ -71,9 +73,11 @@ class Summing:
 
     def __init__(self, n_groups: int, n_columns: int) -> None:
         width = kernels.padded(n_columns + 1)
-        self.squares = kernels.aligned_zeros((n_groups, width, width))
         self.counts = np.zeros(n_groups)
+        self.squares = np.empty((0, width, width))  # in the order in which groups came
         self.n_dropped = 0
+        self._place = np.full(n_groups, -1)
+        self._n_seen = 0
 
     def add(self, groups: Ints, rows: Floats, rewards: Floats) -> None:
         """Add rows.
@@ -87,16 +91,33 @@ class Summing:
         rewards : ndarray of shape (n,)
             Their rewards.
         """
-        kernels.sum_rows(groups, rows, rewards, self.squares)
-        used = groups if groups.size and groups.min() >= 0 else groups[groups >= 0]
-        self.counts += np.bincount(used, minlength=len(self.counts))
+        left_out = groups < 0
+        used = groups[~left_out] if left_out.any() else groups
+        here = np.bincount(used, minlength=len(self.counts))
+        self._make_room(np.flatnonzero((here > 0) & (self._place < 0)))
+        places = self._place[groups]
+        if len(used) < len(groups):
+            places[left_out] = -1
+        kernels.sum_rows(places, rows, rewards, self.squares)
+        self.counts += here
+
+    def _make_room(self, new: Ints) -> None:
+        """Give places to groups that had none."""
+        self._place[new] = np.arange(self._n_seen, self._n_seen + len(new))
+        self._n_seen += len(new)
+        if self._n_seen > len(self.squares):
+            room = min(max(self._n_seen, 2 * len(self.squares)), len(self.counts))
+            larger = kernels.aligned_zeros((room, *self.squares.shape[1:]))
+            larger[: len(self.squares)] = self.squares
+            self.squares = larger
 
     def result(self) -> RowSums:
         """Return the sums of all rows so far, which must not be added to any more."""
         groups = np.flatnonzero(self.counts)
-        if len(groups) == len(self.counts):
-            return RowSums(groups, self.counts, self.squares, self.n_dropped)
-        return RowSums(groups, self.counts[groups], self.squares[groups], self.n_dropped)
+        places, squares = self._place[groups], self.squares
+        if len(places) < len(squares) or (np.diff(places) < 0).any():
+            squares = squares[places]
+        return RowSums(groups, self.counts[groups], squares, self.n_dropped)
 
 
 class PairwiseSums:
@@ -109,26 +130,27 @@ class PairwiseSums:
     ----------
     n_columns : int
         Length of a row as the posterior sees it.
+    depth : int, default 64
+        Sums that are kept at a time, at most. There are as many as the logarithm of their number,
+        to the base of 2; with 1 they are added up one after another.
     """
 
-    def __init__(self, n_columns: int) -> None:
-        self._n_columns = n_columns
+    def __init__(self, n_columns: int, depth: int = 64) -> None:
+        self._n_columns, self._depth = n_columns, depth
         self._parts: list[tuple[int, RowSums]] = []  # of 2^level sums each, level descending
 
     def add(self, sums: RowSums) -> None:
         """Add the next sums."""
         level = 0
-        while self._parts and self._parts[-1][0] == level:
-            sums = self._parts.pop()[1].plus(sums)
-            level += 1
+        while self._parts and (self._parts[-1][0] == level or len(self._parts) >= self._depth):
+            before, own = self._parts.pop()
+            sums, level = own.plus(sums), max(before, level) + 1
         self._parts.append((level, sums))
 
     def result(self) -> RowSums:
         """Return the sum of all."""
-        parts: Iterable[RowSums] = (one for _, one in reversed(self._parts))
-        total = next(iter(parts), None)
-        if total is None:
-            return RowSums.empty(self._n_columns)
+        parts: Iterator[RowSums] = (one for _, one in reversed(self._parts))
+        total = next(parts, RowSums.empty(self._n_columns))
         for one in parts:
             total = one.plus(total)
         return total

@@ -105,7 +105,7 @@ def check_schema(source: Source, columns: Columns, *, is_encoded: bool) -> int |
     types = arrow().types
     arm = schema.field(columns.arm).type
     arm = arm.value_type if types.is_dictionary(arm) else arm
-    if not (_is_text(arm) or types.is_integer(arm)):
+    if not (_is_text(arm) or types.is_integer(arm) or types.is_null(arm)):
         raise _wrong(source, columns.arm, "names of arms, texts or whole numbers", arm)
     reward = schema.field(columns.reward).type
     if not is_number(reward):
@@ -133,9 +133,10 @@ def _is_text(kind: Any) -> bool:
 
 
 def is_number(kind: Any) -> bool:
-    """Return whether a type of Arrow is one of numbers or truth values."""
+    """Return whether a type of Arrow is one of numbers or truth values, or of null alone."""
     types = arrow().types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_null)
+    return any(test(kind) for test in tests)
 
 
 def _wrong(source: Source, name: str, wanted: str, kind: Any) -> InvalidValue:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
+from hashlib import sha256
 from itertools import chain, islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,16 @@ from keyhole.errors import InvalidValue, shown
 from keyhole.files import Path
 from keyhole.online.bandit import Bandit
 from keyhole.online.fitting import logs
-from keyhole.online.fitting.parts import parts_of
+from keyhole.online.fitting.parts import mark_of, parts_of
 from keyhole.online.fitting.plan import Plan
 from keyhole.online.fitting.reading import n_groups
 from keyhole.online.fitting.running import in_order
+from keyhole.online.fitting.sources import Source
 from keyhole.online.fitting.summing import Job, check_summable, rewards_of, summed
 from keyhole.online.lineage import Lineage, Past
 from keyhole.online.once import Once
 
-# Parts that are read ahead, at most, and the memory that their sums may take.
+# Parts that are read ahead, at most, and the memory that sums of parts may take.
 AHEAD, MEMORY = 512, 2**28
 
 Progress = Callable[[int, int], None]
@@ -136,11 +138,22 @@ def fit(
     ]
     if learned.observer.zero is None:
         learned.observer.zero = _zero(plan, jobs, learner)
-    sums = _sums(jobs, learned, executor, workers, progress)
-    add_sums(learned, _total(sums, learned))
+    each, pasts = _sums(jobs, learned, executor, workers, progress), dict(plan.pasts)
+    total = PairwiseSums(learned.observer.n_columns, depth=_depth(learned))
+    with closing(each):
+        for one, own in zip(plan.tables, each, strict=True):
+            total.add(own)
+            if one.summary is None and own.counts.any():
+                pasts[_run_of(one.source, own, learned)] = Past(0, int(own.counts.sum()))
+    logs.warn_of_others(plan.logs, pasts)
+    logs.warn_of_twice(plan.logs)
+    add_sums(learned, total.result())
     if plan.gone:
         learned.remove_arms(plan.gone)
-    _give_past(bandit, plan, sums)
+    # So that nothing is learned or merged again.
+    bandit._lineage = Lineage(pasts)
+    bandit._once = Once(logs.recent_events(plan.logs))
+    bandit._columns = plan.names
     return bandit
 
 
@@ -178,8 +191,8 @@ def _sums(
     executor: Executor | None,
     workers: int,
     progress: Progress | None,
-) -> list[RowSums]:
-    """Return the sums of each source.
+) -> Generator[RowSums]:
+    """Yield the sums of each source.
 
     Parameters
     ----------
@@ -190,70 +203,48 @@ def _sums(
     executor, workers, progress
         As in `fit`.
     """
-    arms, observer = learned.arms, learned.observer
-    jobs = [[job._replace(zero=observer.offset) for job in each] for each in jobs]
-    listed = [job for each in jobs for job in each]
-    size = 8 * n_groups(arms) * padded(observer.n_columns + 1) ** 2
-    ahead = min(AHEAD, max(MEMORY // size, 2 * workers))
+    observer, depth = learned.observer, _depth(learned)
+    listed = [job._replace(zero=observer.offset) for each in jobs for job in each]
+    ahead = min(AHEAD, max(depth, workers))
     results = in_order(summed, listed, executor=executor, workers=workers, ahead=ahead)
     done, n_rows = 0, sum(job.part.n_rows for job in listed)
-    found = []
     with closing(results):
         for each in jobs:
-            total = PairwiseSums(observer.n_columns)
+            total = PairwiseSums(observer.n_columns, depth)
             for job in each:
                 total.add(next(results))
                 done += job.part.n_rows
                 if progress is not None:
                     progress(done, n_rows)
-            found.append(total.result())
-    return found
+            yield total.result()
 
 
-def _total(sums: list[RowSums], learned: LearnerState) -> RowSums:
-    total = PairwiseSums(learned.observer.n_columns)
-    for one in sums:
-        total.add(one)
-    return total.result()
+def _depth(learned: LearnerState) -> int:
+    """Return how many sums are kept in memory at a time, at most."""
+    width = padded(learned.observer.n_columns + 1)
+    return max(MEMORY // (8 * n_groups(learned.arms) * width**2), 1)
 
 
-def _give_past(bandit: Bandit, plan: Plan, sums: list[RowSums]) -> None:
-    """Tell a bandit what it has learned, so that it is not learned or merged again.
+def _run_of(source: Source, sums: RowSums, learned: LearnerState) -> str:
+    """Return the name of a run for the rows of a table: the same for the same rows.
+
+    Two bandits that were fitted from one file have this run in common, and a merge does not count
+    it twice. Rewards are not in it, since they may be counted from another number.
 
     Parameters
     ----------
-    bandit : Bandit
-        The bandit.
-    plan : Plan
-        What it was fitted from.
-    sums : list of RowSums
-        The sums of each source.
+    source : Source
+        The table.
+    sums : RowSums
+        Its sums.
+    learned : LearnerState
+        What is known of the arms.
     """
-    pasts, recent = dict(plan.pasts), list[str]()
-    for one, own in zip(plan.tables, sums, strict=True):
-        if one.summary is not None:
-            recent += logs.recent_events(one.source)
-        elif own.counts.any():
-            pasts[_digest(own, bandit)] = Past(0, int(own.counts.sum()))
-    bandit._lineage = Lineage(pasts)
-    bandit._once = Once(recent)
-    names = {one.columns.observation for one in plan.tables if one.summary is None}
-    if len(names) == 1 and bandit.learner.features is None:
-        (observation,) = names
-        bandit._columns = None if isinstance(observation, str) else observation
-
-
-def _digest(sums: RowSums, bandit: Bandit) -> str:
-    """Return the name of a run for the rows of a table: the same for the same rows.
-
-    Two bandits that were fitted from one file are then told apart from two that have nothing in
-    common, and what they share is not merged twice. Rewards are not in it, since they may be
-    counted from another number.
-    """
-    n = bandit._learned.observer.n_columns
-    found = hashlib.sha256()
-    by_parameter = {i: name for name, i in bandit._learned.arms.parameters.items()}
-    for group, count, squares in zip(sums.groups.tolist(), sums.counts, sums.squares, strict=True):
-        found.update(f"{by_parameter.get(group)!r} {count:.0f}".encode())
+    n, names, found = learned.observer.n_columns, learned.arms.names, sha256(mark_of(source))
+    is_by_arm = n_groups(learned.arms) == len(names)
+    parts = zip(sums.groups.tolist(), sums.counts, sums.squares, strict=True)
+    named = [(repr(names[k]) if is_by_arm else "", count, own) for k, count, own in parts]
+    for name, count, squares in sorted(named, key=itemgetter(0)):
+        found.update(f"{name} {count:.0f}".encode())
         found.update(squares[:n, :n].tobytes())
     return found.hexdigest()[:16]

@@ -92,14 +92,14 @@ def pasts_of(logs: Sequence[tuple[Source, Summary]]) -> dict[str, Past]:
 
 
 def warn_of_others(logs: Sequence[tuple[Source, Summary]], pasts: dict[str, Past]) -> None:
-    """Warn of rewards that the bandit of a log had learned, and that are in none of the logs.
+    """Warn of rewards that the bandit of a log had learned, and that are in none of the files.
 
     Parameters
     ----------
     logs : sequence of (Source, Summary)
         The logs.
     pasts : dict of str to Past
-        All runs that they are of.
+        The runs of all files.
     """
     lacking: dict[str, int] = {}
     for _, summary in logs:
@@ -110,9 +110,9 @@ def warn_of_others(logs: Sequence[tuple[Source, Summary]], pasts: dict[str, Past
         warnings.warn(
             f"bandits of these logs had learned {sum(lacking.values())} rewards of other runs "
             f"({', '.join(sorted(lacking)[:5])}), by a file or a merge: they are in none of these "
-            "logs, and are left out",
+            "files, and are left out",
             KeyholeWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
@@ -136,7 +136,7 @@ def warn_of_twice(logs: Sequence[tuple[Source, Summary]]) -> None:
             f"{twice} decisions were learned by the bandits of two of these logs, and count twice: "
             "a reward was sent to both",
             KeyholeWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
@@ -152,19 +152,24 @@ def _events(source: Source, *, only_foreign: bool) -> Any:
     return pa.concat_arrays(found)
 
 
-def recent_events(source: Source) -> list[str]:
+def recent_events(logs: Sequence[tuple[Source, Summary]]) -> list[str]:
     """Return the events whose rewards were learned last, as many as a bandit remembers."""
-    pa = arrow()
     found: list[str] = []
-    for group in reversed(range(footer(source).num_row_groups)):
-        here: list[str] = []
-        for batch in _batches(source, ["kind", "event"], group):
-            rewards = pa.compute.equal(batch.column("kind"), "reward")
-            here += batch.column("event").filter(rewards).drop_null().to_pylist()
-        found = [*here, *found]
-        if len(found) >= kernels.REMEMBERED:
-            break
+    for source, _ in reversed(logs):
+        for group in reversed(range(footer(source).num_row_groups)):
+            if len(found) >= kernels.REMEMBERED:
+                return found[-kernels.REMEMBERED :]
+            found = [*_rewarded(source, group), *found]
     return found[-kernels.REMEMBERED :]
+
+
+def _rewarded(source: Source, group: int) -> list[str]:
+    """Return the events of the rewards of a row group."""
+    found: list[str] = []
+    for batch in _batches(source, ["kind", "event"], group):
+        rewards = arrow().compute.equal(batch.column("kind"), "reward")
+        found += batch.column("event").filter(rewards).drop_null().to_pylist()
+    return found
 
 
 def _batches(source: Source, names: list[str], group: int | None = None) -> Any:

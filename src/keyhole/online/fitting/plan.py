@@ -9,9 +9,9 @@ from keyhole.core import Arm, Learner
 from keyhole.errors import InvalidValue
 from keyhole.online import arguments
 from keyhole.online.fitting import logs
+from keyhole.online.fitting.arrays import lengths_of
 from keyhole.online.fitting.columns import Columns, check_schema, columns_of
 from keyhole.online.fitting.parts import batches, parts_of
-from keyhole.online.fitting.reading import lengths_of
 from keyhole.online.fitting.sources import Source, sources_of
 from keyhole.online.lineage import Past
 from keyhole.online.log.learned import Summary
@@ -40,6 +40,8 @@ class Plan(NamedTuple):
         Length of an observation.
     pasts : dict of str to Past
         The runs that logs are of.
+    names : tuple of str or None
+        Names of the numbers of an observation, if all tables have the same.
     """
 
     tables: list[Table]
@@ -47,6 +49,12 @@ class Plan(NamedTuple):
     gone: list[Arm]
     dim: int
     pasts: dict[str, Past]
+    names: tuple[str, ...] | None
+
+    @property
+    def logs(self) -> list[tuple[Source, Summary]]:
+        """The sources that are logs, and their summaries."""
+        return _logs(self.tables)
 
     @classmethod
     def of(cls, files: object, learner: Learner, arms: Any, columns: object, dim: Any) -> Plan:
@@ -64,30 +72,41 @@ class Plan(NamedTuple):
             if summary is not None:
                 logs.check_learner(source, summary, learner)
             tables.append(Table(source, named if summary is None else logs.COLUMNS, summary))
-        of_logs = [(one.source, one.summary) for one in tables if one.summary is not None]
         names, gone = _arms(arms, tables)
-        pasts = logs.pasts_of(of_logs)
+        pasts = logs.pasts_of(_logs(tables))
         length = _length(tables, learner, dim)
-        logs.warn_of_others(of_logs, pasts)
-        logs.warn_of_twice(of_logs)
-        return cls(tables, names, gone, length, pasts)
+        fields = None
+        if learner.features is None and len(_logs(tables)) < len(tables):
+            fields = None if isinstance(named.observation, str) else named.observation
+        return cls(tables, names, gone, length, pasts, fields)
+
+
+def _logs(tables: Sequence[Table]) -> list[tuple[Source, Summary]]:
+    return [(one.source, one.summary) for one in tables if one.summary is not None]
 
 
 def _arms(given: Any, tables: Sequence[Table]) -> tuple[list[Arm], list[Arm]]:
     if given is not None:
         names: Any = arguments.arm_names(given)
         return list(names), []
-    if not all(one.summary for one in tables):
+    summaries = [summary for _, summary in _logs(tables)]
+    if len(summaries) < len(tables):
         raise InvalidValue(
             "arms must be given, the names in the column of arms: only a log tells which there are"
         )
-    return logs.arms_of([one.summary for one in tables if one.summary is not None])
+    return logs.arms_of(summaries)
 
 
 def _length(tables: Sequence[Table], learner: Learner, given: int | None) -> int:
     """Return the length of an observation; raise if that of a source is another one."""
     is_encoded = learner.features is not None
-    wanted = learner.features.start().dim if learner.features is not None else given
+    wanted = given
+    if learner.features is not None:
+        wanted = learner.features.start().dim
+        if given not in (None, wanted):
+            raise InvalidValue(
+                f"dim must be {wanted}, the number of columns of the features, got {given}"
+            )
     for one in tables:
         if one.summary is not None:
             length = one.summary.dim

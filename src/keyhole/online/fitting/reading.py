@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from keyhole import checks
 from keyhole.core import Arm, Arms, Floats, Ints, Learner
 from keyhole.errors import InvalidValue, UnknownArm, shown
 from keyhole.online.arrow import arrow
+from keyhole.online.fitting.arrays import Bools, lengths_of, levels, numbers
 from keyhole.online.fitting.columns import Columns
 
 LEFT_OUT = -1
-
-Bools: TypeAlias = NDArray[np.bool_]
+# Numbers between columns in memory: at distances of a power of two they compete for the cache.
+APART = 72
 
 
 class Rows(NamedTuple):
@@ -64,6 +64,8 @@ class Reader:
         # Observations of a log are encoded already.
         is_encoded = learner.features is None or isinstance(columns.observation, str)
         self._encoder: Any = None if is_encoded else learner.features.start()  # type: ignore[union-attr]
+        # Memory that is touched for the first time takes longer than a copy of numbers into it.
+        self._room = np.empty((dim, 0))
         self._place = {arm: k for k, arm in enumerate(self._arms.names)}
 
     @property
@@ -75,7 +77,7 @@ class Reader:
         return tuple(f"{seen}[{k}]" for k in range(self.dim)) if isinstance(seen, str) else seen
 
     def rows(self, batch: Any, first: int) -> Rows:
-        """Return the rows of a batch.
+        """Return the rows of a batch, valid until the next one is read.
 
         Parameters
         ----------
@@ -102,7 +104,7 @@ class Reader:
 
     def _groups(self, column: Any, used: Bools, first: int) -> Ints:
         """Return the group of each row, `LEFT_OUT` where there is no reward."""
-        indices, names = _levels(column)
+        indices, names = levels(column)
         # One more for null, whose index is -1.
         known = np.array([*(self._place.get(name, -2) for name in names), -3], np.int64)
         if self._arms.is_open:
@@ -120,8 +122,6 @@ class Reader:
         where = f"{self.columns.arm!r} in row {row} of {self.name}"
         if name is None:
             raise InvalidValue(f"{where} must be the name of an arm, got null")
-        if isinstance(name, bool | float):
-            raise InvalidValue(f"{where} must be a text or a whole number, got {shown(name)}")
         listed = ", ".join(map(repr, self._arms.names[:10]))
         more = ", ..." if len(self._arms.names) > 10 else ""
         raise UnknownArm(f"{where} must be one of the arms {listed}{more}, got {shown(name)}")
@@ -137,7 +137,9 @@ class Reader:
             if hasattr(column, "flatten") and hasattr(column.type, "value_type"):
                 return self._lists(column, used, first)
             return numbers(column)[0][:, None], None
-        seen = np.empty((self.dim, len(batch)))
+        if self._room.shape[1] < len(batch) + APART:
+            self._room = np.empty((self.dim, len(batch) + APART))
+        seen = self._room[:, : len(batch)]
         for k, name in enumerate(self.columns.observation):
             seen[k] = numbers(batch.column(name))[0]
         return seen.T, None
@@ -193,42 +195,6 @@ class Reader:
 def n_groups(arms: Arms) -> int:
     """Return the number of groups that rows are added up in: a parameter's, or an arm's."""
     return 1 if arms.shared and not arms.is_hybrid else len(arms.names)
-
-
-def numbers(column: Any) -> tuple[Floats, Bools | None]:
-    """Return a column as floats, NaN for null, and where it is null; None if it is nowhere."""
-    pa = arrow()
-    lacking = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
-    if column.type != pa.float64():
-        column = column.cast(pa.float64(), safe=False)
-    values: Floats = column.to_numpy(zero_copy_only=False)
-    return values, lacking
-
-
-def _levels(column: Any) -> tuple[Ints, list[Any]]:
-    """Return the index of each row's value, -1 for null, and the values."""
-    pa = arrow()
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    indices = column.indices
-    if indices.null_count:
-        indices = indices.cast(pa.int64()).fill_null(-1)
-    names = column.dictionary.to_pylist()
-    found: Ints = indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    if None in names:  # null as a value of the dictionary
-        found = np.where(found == names.index(None), -1, found)
-    return found, names
-
-
-def lengths_of(column: Any) -> Ints:
-    """Return the length of each list of a column, -1 for null."""
-    pa = arrow()
-    lacking = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
-    if pa.types.is_fixed_size_list(column.type):
-        lengths = np.full(len(column), column.type.list_size, np.int64)
-    else:
-        lengths = np.diff(column.offsets.to_numpy())
-    return lengths if lacking is None else np.where(lacking, -1, lengths)
 
 
 def check_usable(rows: Rows, reader: Reader) -> None:

@@ -109,7 +109,8 @@ def _reader(job: Job) -> Reader:
 def _rows(job: Job, reader: Reader) -> Iterator[Rows]:
     types = arrow().types
     kind = schema_of(job.part.source).field(job.columns.arm).type
-    texts = () if types.is_integer(kind) or types.is_dictionary(kind) else (job.columns.arm,)
+    others = (types.is_integer, types.is_dictionary, types.is_null)
+    texts = () if any(test(kind) for test in others) else (job.columns.arm,)
     for first, batch in batches(job.part, job.columns.names, texts):
         yield reader.rows(batch, first)
 
