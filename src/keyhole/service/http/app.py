@@ -96,7 +96,7 @@ class Application:
             if route.role is not None:
                 self.access.check(request, route.role, params[0] if route.has_loop else route.loop)
             response = await route.handler(self, request)
-        except Exception as error:
+        except Exception as error:  # whatever it is becomes an answer, and is logged
             response, extra = self._problem(error, scope, route, extra)
         if len(response.body) < 65_536:
             await sent(send, response, extra)
@@ -140,7 +140,7 @@ class Application:
         await receive()
         try:
             await self.end()
-        except Exception as error:
+        except Exception as error:  # told to the server, which ends
             logs.event("stop failed", error)
             await send({"type": "lifespan.shutdown.failed", "message": str(error)})
         else:
@@ -168,7 +168,7 @@ class Application:
                     step()
                 except Problem:
                     pass  # the disk has failed, which was logged
-                except Exception as error:
+                except Exception as error:  # logged; the next tick tries again
                     logs.event("timer failed", error)
 
     def _due(self) -> Any:

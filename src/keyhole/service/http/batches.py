@@ -79,7 +79,7 @@ async def answered(
             unit, answer = one(line)
         except FileError:
             raise
-        except Exception as error:
+        except Exception as error:  # becomes the status of its line
             problem = problem_of(error)
             if problem.status >= 500:
                 raise
