@@ -201,7 +201,8 @@ def test_the_log_is_read_in_pages_without_gaps(home: Local) -> None:
             break
         rows += found
     assert [row["seq"] for row in rows] == list(range(1, 15))
-    assert [row["kind"] for row in rows[:4]] == ["settings", "start", "decision", "reward"]
+    assert {row["kind"] for row in rows[:2]} == {"settings", "start"}
+    assert [row["kind"] for row in rows[2:4]] == ["decision", "reward"]
 
 
 def test_the_log_as_arrow_has_the_same_rows(home: Local) -> None:
