@@ -22,6 +22,7 @@ class Metrics:
     """Counts of requests, by route and status, and of the time that they took."""
 
     def __init__(self) -> None:
+        self.total = 0  # requests, of all routes
         self._counts: dict[tuple[Route | None, int], int] = {}
         self._buckets: dict[Route | None, list[int]] = {}
         self._seconds: dict[Route | None, float] = {}
@@ -38,6 +39,7 @@ class Metrics:
         seconds : float
             How long it took.
         """
+        self.total += 1
         key = (route, status)
         self._counts[key] = self._counts.get(key, 0) + 1
         buckets = self._buckets.get(route)

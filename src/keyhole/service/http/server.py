@@ -17,6 +17,7 @@ from keyhole.errors import FileUnusable, MissingExtra, install_line
 from keyhole.files import Path
 from keyhole.service.http import logs
 from keyhole.service.http.app import Application
+from keyhole.service.http.collecting import collect_in_pauses, kept_thresholds
 from keyhole.service.http.making import Options, application
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
@@ -87,11 +88,15 @@ def run(
             logs.event("started", address=address)
             if started is not None:
                 started(address)
-        await serving
+        collecting = asyncio.create_task(collect_in_pauses(lambda: app.metrics.total))
+        try:
+            await serving
+        finally:
+            collecting.cancel()
         for number in STOPS:
             loop.remove_signal_handler(number)
 
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+    with kept_thresholds(), asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(both())
 
 
