@@ -188,7 +188,6 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
                 }
             )
     at = {name: statistics.median(one[name] for one in found) for name in found[0]}
-    rate, micro = "{:,.0f}/s".format, lambda value: f"{1e6 * value:,.0f} us"
     return [
         _row("decide, 64 connections, not durable", rate(at["fast"]), "echo", rate(at["echo"]),
              at["fast ratio"], ">= 0.7"),
@@ -199,6 +198,16 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
              micro(at["alone beside"]), at["alone ratio"], "<= 1.3"),
         _row(f"decide:batch of {BATCH}, durable", rate(at["batch"]), "", "", None, ""),
     ]  # fmt: skip
+
+
+def rate(value: float) -> str:
+    """Return a rate per second as text."""
+    return f"{value:,.0f}/s"
+
+
+def micro(value: float) -> str:
+    """Return seconds as microseconds."""
+    return f"{1e6 * value:,.0f} us"
 
 
 def _row(

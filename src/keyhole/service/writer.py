@@ -95,6 +95,11 @@ class Writer:
         reason = self.failure or "it was closed"
         return FileUnusable(f"{self._store.path} cannot be written: {reason}")
 
+    @property
+    def is_usable(self) -> bool:
+        """False after a failure, or after it was closed."""
+        return self.failure is None and not self._ends
+
     def _is_over(self) -> bool:
         return self._ends and not self._waiting and not self._thread.is_alive()
 

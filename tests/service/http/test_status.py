@@ -99,7 +99,7 @@ def test_a_websocket_is_closed(home: Local) -> None:
     async def receive() -> dict[str, str]:
         return {"type": "websocket.connect"}
 
-    home.runner.run(home.app({"type": "websocket"}, receive, send))  # type: ignore[arg-type]
+    home.runner.run(home.app({"type": "websocket"}, receive, send))
     assert sent == [{"type": "websocket.close", "code": 1008}]
 
 

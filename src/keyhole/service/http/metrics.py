@@ -77,7 +77,7 @@ def _label(route: Route | None) -> str:
 def _service(app: Application) -> list[str]:
     service, writer = app.service, app.service.writer
     numbers = [
-        ("keyhole_ready", "gauge", int(writer.failure is None)),
+        ("keyhole_ready", "gauge", int(writer.is_usable)),
         ("keyhole_disk_failures_total", "counter", app.recovery.failures),
         # Counted since the last recovery.
         ("keyhole_commits_total", "counter", writer.commits),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -78,9 +79,7 @@ def run(
     address = f"http://{f'[{host}]' if ':' in host else host}:{number}"
 
     async def both() -> None:
-        loop = asyncio.get_running_loop()
-        for number in STOPS:
-            loop.add_signal_handler(number, server.handle_exit, number, None)
+        _stop_at_signals(server.handle_exit)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started and not serving.done():
             await asyncio.sleep(0.005)
@@ -93,11 +92,21 @@ def run(
             await serving
         finally:
             collecting.cancel()
-        for number in STOPS:
-            loop.remove_signal_handler(number)
 
     with kept_thresholds(), asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(both())
+    if app.failure is not None:
+        raise app.failure
+
+
+def _stop_at_signals(stop: Callable[[int, None], None]) -> None:
+    """Have the server stop at SIGTERM and Ctrl-C, and the process end with code 0."""
+    loop = asyncio.get_running_loop()
+    for number in STOPS:
+        if sys.platform == "win32":  # whose loops have no handlers
+            signal.signal(number, stop)  # type: ignore[arg-type]
+        else:
+            loop.add_signal_handler(number, stop, number, None)
 
 
 def server_of(app: Any) -> Any:
@@ -126,7 +135,7 @@ def server_of(app: Any) -> Any:
     )
 
     class Server(uvicorn.Server):
-        """A server that ends with code 0 when it was told to stop: `run` has the handlers."""
+        """A server that ends with code 0 when it was told to stop: `run` sets the handlers."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
