@@ -201,13 +201,13 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
 
 
 def rate(value: float) -> str:
-    """Return a rate as text."""
+    """Return a rate per second as text."""
     return f"{value:,.0f}/s"
 
 
-def micro(seconds: float) -> str:
-    """Return a time in microseconds as text."""
-    return f"{1e6 * seconds:,.0f} us"
+def micro(value: float) -> str:
+    """Return seconds as microseconds."""
+    return f"{1e6 * value:,.0f} us"
 
 
 def _row(

@@ -1,5 +1,6 @@
 """Decisions over HTTP: the same id, the same answer; other bodies, other statuses."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,13 @@ def test_without_an_id_each_request_gets_one_ordered_by_time(home: Local) -> Non
         ('{"context": {"' + "a" * 2000 + '": 1}}', 422, "characters"),
         ('{"context": {"a": "' + "a" * 2000 + '"}}', 422, "characters"),
         ('{"context": [' + "1," * 2000 + "1]}", 422, "fields"),
+        ('{"context": {"a": [' + "[1],[2]," * 3000 + "[1]]}}", 422, "fewer parts"),
+        (
+            json.dumps({"context": [1, 2], "actions": [{"id": f"{k}"} for k in range(1001)]}),
+            422,
+            "1000",
+        ),
+        (json.dumps({"context": [1, 2], "exclude": ["A"] * 1001}), 422, "exclude must be at most"),
     ],
 )
 def test_errors_teach_and_change_nothing(home: Local, body: Any, status: int, says: str) -> None:

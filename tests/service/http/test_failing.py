@@ -142,3 +142,27 @@ def test_a_failure_of_ours_is_logged_and_says_nothing(
     assert "broken" in json.loads(line)["trace"]
     batch = home.post(HOME + "/rewards", '{"event_id": "o-1", "value": 1}')
     assert batch.status_code == 500
+
+
+def test_a_stop_that_cannot_write_ends_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The process must not look as if all were well."""
+    import signal
+    import threading
+
+    from keyhole.errors import FileUnusable
+    from keyhole.service import Service, serve
+
+    def stop() -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    def failing(self: Service) -> None:
+        close(self)
+        raise FileUnusable("the disk is full")
+
+    close = Service.close
+    monkeypatch.setattr(Service, "close", failing)
+    with pytest.raises(FileUnusable, match="the disk is full"):
+        serve(tmp_path, port=0, started=lambda _: threading.Timer(0.05, stop).start())
+    assert capsys.readouterr().out == ""

@@ -218,3 +218,19 @@ def test_pages_are_checked(home: Local, query: str) -> None:
     answer = home.get(f"{HOME}/log?{query}")
     assert answer.status_code == 422
     assert "whole number" in answer.json()["detail"]
+
+
+def test_a_page_ends_where_it_grows_large(home: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide_and_reward(home, 6)
+    monkeypatch.setattr("keyhole.service.http.logpage.PAGE_BYTES", 1_000)
+    first = home.get(HOME + "/log").text.splitlines()
+    assert 1 <= len(first) < 14
+    rest = home.get(HOME + f"/log?after={len(first)}").text
+    assert json.loads(rest.splitlines()[0])["seq"] == len(first) + 1
+
+
+def test_large_answers_are_whole(home: Local) -> None:
+    home.post(HOME + "/decide:batch", "\n".join(['{"context": [1, 2]}'] * 300))
+    text = home.get(HOME + "/log").text
+    assert len(text) > 65_536
+    assert len(text.splitlines()) == 302

@@ -122,6 +122,14 @@ def test_slow_and_endless_clients_are_cut_off(
         assert time.monotonic() - start < 4.0
         assert httpx.get(url + "/healthz").status_code == 200
         assert b"400 Bad Request" in sent(url, b"NOT HTTP\r\n\r\n")
+        second = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1"  # a slow one after it
+        assert sent(url, second).endswith(b'{"status":"ok"}')
+        leaving = slow.replace(b"Content-Length: 9", b"Content-Length: 99")
+        where = urlsplit(url)
+        for part in (leaving, leaving + b"{"):
+            with socket.create_connection((str(where.hostname), where.port or 80)) as connection:
+                connection.sendall(part)  # and gone
+        assert httpx.get(url + HOME).json()["version"] == 2
 
 
 def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from keyhole.errors import FileError, FileMissing
-from keyhole.service import Options, loops_of
+from keyhole.service import Conflict, LoopSettings, Options, application, loops_of
 from tests.service.http.serving import PLAIN, Local, local
 
 HOME = "/v1/loops/home"
@@ -142,3 +142,12 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(FileError, match=says):
             loops_of(file)
+
+
+def test_settings_that_cannot_change_leave_the_folder(tmp_path: Path) -> None:
+    home = {"home": LoopSettings.of(PLAIN)}
+    application(tmp_path, Options(loops=home)).service.close()
+    changed = {"home": LoopSettings.of({**PLAIN, "dim": 3})}
+    with pytest.raises(Conflict, match="dim of loop 'home' cannot change"):
+        application(tmp_path, Options(loops=changed))
+    application(tmp_path, Options(loops=home)).service.close()

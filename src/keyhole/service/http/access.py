@@ -49,11 +49,6 @@ class Access:
         self._origins = frozenset(origin.encode() for origin in origins)
         self._hosts: set[bytes] = set()  # that were found to be of this machine
 
-    @property
-    def is_open(self) -> bool:
-        """Whether there is no need of a key."""
-        return not self._is_public and not self.keys.exists
-
     def check(self, request: Request, role: Role, loop: str | None) -> None:
         """Raise a `Problem` of status 401 or 403 unless a request may be served.
 

@@ -62,6 +62,7 @@ class Application:
         self.recovery = Recovery(service)
         self._logs_requests = log_requests
         self._ticker: asyncio.Task[None] | None = None
+        self.failure: Exception | None = None  # of the end
         commits.service = service
 
     def ready(self) -> Service:
@@ -69,7 +70,7 @@ class Application:
 
         A handler calls it before each use: while it waited, the disk may have failed.
         """
-        if self.service.writer.failure is not None:
+        if not self.service.writer.is_usable:
             self.recovery.attempt()
         return self.service
 
@@ -141,6 +142,7 @@ class Application:
         try:
             await self.end()
         except Exception as error:  # told to the server, which ends
+            self.failure = error
             logs.event("stop failed", error)
             await send({"type": "lifespan.shutdown.failed", "message": str(error)})
         else:

@@ -116,7 +116,10 @@ async def get_loop(app: Application, request: Request) -> Response:
 
 async def list_loops(app: Application, _request: Request) -> Response:
     """List the loops. A key that is for one loop may not."""
-    return responses.json(LoopList(loops=app.ready().names))
+    service = app.ready()
+    response = responses.json(LoopList(loops=service.names))
+    await app.commits.wait(service.writer.submitted)
+    return response
 
 
 async def change_arms(app: Application, request: Request) -> Response:

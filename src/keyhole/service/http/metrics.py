@@ -22,6 +22,7 @@ class Metrics:
     """Counts of requests, by route and status, and of the time that they took."""
 
     def __init__(self) -> None:
+        self.total = 0  # requests, of all routes
         self._counts: dict[tuple[Route | None, int], int] = {}
         self._buckets: dict[Route | None, list[int]] = {}
         self._seconds: dict[Route | None, float] = {}
@@ -38,6 +39,7 @@ class Metrics:
         seconds : float
             How long it took.
         """
+        self.total += 1
         key = (route, status)
         self._counts[key] = self._counts.get(key, 0) + 1
         buckets = self._buckets.get(route)
@@ -75,7 +77,7 @@ def _label(route: Route | None) -> str:
 def _service(app: Application) -> list[str]:
     service, writer = app.service, app.service.writer
     numbers = [
-        ("keyhole_ready", "gauge", int(writer.failure is None)),
+        ("keyhole_ready", "gauge", int(writer.is_usable)),
         ("keyhole_disk_failures_total", "counter", app.recovery.failures),
         # Counted since the last recovery.
         ("keyhole_commits_total", "counter", writer.commits),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from keyhole.errors import FileUnusable, MissingExtra, install_line
 from keyhole.files import Path
 from keyhole.service.http import logs
 from keyhole.service.http.app import Application
+from keyhole.service.http.collecting import collect_in_pauses, kept_thresholds
 from keyhole.service.http.making import Options, application
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
@@ -77,9 +79,7 @@ def run(
     address = f"http://{f'[{host}]' if ':' in host else host}:{number}"
 
     async def both() -> None:
-        loop = asyncio.get_running_loop()
-        for number in STOPS:
-            loop.add_signal_handler(number, server.handle_exit, number, None)
+        _stop_at_signals(server.handle_exit)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started and not serving.done():
             await asyncio.sleep(0.005)
@@ -87,12 +87,26 @@ def run(
             logs.event("started", address=address)
             if started is not None:
                 started(address)
-        await serving
-        for number in STOPS:
-            loop.remove_signal_handler(number)
+        collecting = asyncio.create_task(collect_in_pauses(lambda: app.metrics.total))
+        try:
+            await serving
+        finally:
+            collecting.cancel()
 
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+    with kept_thresholds(), asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(both())
+    if app.failure is not None:
+        raise app.failure
+
+
+def _stop_at_signals(stop: Callable[[int, None], None]) -> None:
+    """Have the server stop at SIGTERM and Ctrl-C, and the process end with code 0."""
+    loop = asyncio.get_running_loop()
+    for number in STOPS:
+        if sys.platform == "win32":  # whose loops have no handlers
+            signal.signal(number, stop)  # type: ignore[arg-type]
+        else:
+            loop.add_signal_handler(number, stop, number, None)
 
 
 def server_of(app: Any) -> Any:
@@ -121,7 +135,7 @@ def server_of(app: Any) -> Any:
     )
 
     class Server(uvicorn.Server):
-        """A server that ends with code 0 when it was told to stop: `run` has the handlers."""
+        """A server that ends with code 0 when it was told to stop: `run` sets the handlers."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
