@@ -1,6 +1,6 @@
 """`make torture`: the fault tests at full length; each prints one line.
 
-    python -m tests.service.torture [kills power errors machine soak http fuzz] [--minutes 60]
+python -m tests.service.torture [kills power errors machine soak http fuzz] [--minutes 60]
 """
 
 import argparse
