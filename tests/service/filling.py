@@ -5,8 +5,8 @@ from typing import Any
 
 from keyhole.errors import FileUnusable, KeyholeError
 from keyhole.service import Service
-from tests.service.driving import Answer, Ask, Load, answered
-from tests.service.history import check
+from tests.service.driving import Answer, Load, answered
+from tests.service.history import History, check
 
 
 def fill(folder: str, size: int, pipe: Any) -> None:
@@ -26,7 +26,7 @@ def fill(folder: str, size: int, pipe: Any) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     load = Load(1, "f")
-    history: list[tuple[Ask, Answer | None]] = []
+    history: History = []
     try:
         with Service(folder) as service:
             asks = load.begin()
@@ -38,7 +38,7 @@ def fill(folder: str, size: int, pipe: Any) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
             full = [ask for ask, answer in history if _was_full(answer)]
             history = [one for one in history if not _was_full(one[1])]
-            again = [(ask, answered(service, ask)) for ask in full]
+            again: History = [(ask, answered(service, ask)) for ask in full]
             assert not any(_was_full(answer) for _, answer in again)
             check(folder, history + again, service)
         pipe.send((n, len(full)))

@@ -86,7 +86,7 @@ def stands(folder: Path, history: History) -> None:
     """
     with Service(folder) as service:
         check(str(folder), history, service)
-        again = [(ask, answer or answered(service, ask)) for ask, answer in history]
+        again: History = [(ask, answer or answered(service, ask)) for ask, answer in history]
         check(str(folder), again, service)
 
 

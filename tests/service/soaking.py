@@ -1,4 +1,4 @@
-"""Load at full rate for minutes, with memory and files watched: nothing may grow but the database."""
+"""Load at full rate, with memory and files watched: nothing may grow but the database."""
 
 import os
 import time
