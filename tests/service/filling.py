@@ -5,7 +5,7 @@ from typing import Any
 
 from keyhole.errors import FileUnusable, KeyholeError
 from keyhole.service import Service
-from tests.service.driving import Answer, Load, answered
+from tests.service.driving import Answer, Ask, Load, answered
 from tests.service.history import History, check
 
 
@@ -26,7 +26,7 @@ def fill(folder: str, size: int, pipe: Any) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     load = Load(1, "f")
-    history: History = []
+    history: list[tuple[Ask, Answer | None]] = []
     try:
         with Service(folder) as service:
             asks = load.begin()
