@@ -1,4 +1,4 @@
-"""Load at full rate, with memory and files watched: nothing may grow but the database."""
+"""Load at full rate for minutes, memory and files watched: only the database may grow."""
 
 import os
 import time
