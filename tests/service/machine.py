@@ -29,7 +29,7 @@ LEARNS = ["at_once", "at_end", "provisional"] if AMENDS else ["at_end"]
 LATE = ["amend", "ignore"] if AMENDS else ["ignore"]
 AGGREGATES = ["sum", "first", "last", "mean", "max", "min"]
 MODES = ["online", "shadow", "off"]
-NAMES = [f"e{k}" for k in range(5)]
+NAMES = [f"e{k}" for k in range(4)]
 CONTEXTS = [(1.0, "u"), (-0.5, "v"), (2.0, "w"), (0.0, "u")]
 
 events = st.sampled_from(NAMES)
@@ -153,10 +153,22 @@ class Clients(RuleBasedStateMachine):
 
     @rule(
         event=events,
-        value=st.sampled_from([-1.0, 0.0, 0.25, 0.5, 3.0]),
-        name=st.sampled_from(["", "a", "b"]),
+        many=st.lists(
+            st.tuples(st.sampled_from(["", "a", "b"]), st.sampled_from([-1.0, 0.0, 0.25, 3.0])),
+            min_size=1,
+            max_size=3,
+        ),
     )
-    def reward(self, event: str, value: float, name: str) -> None:
+    def rewards(self, event: str, many: list[tuple[str, float]]) -> None:
+        for name, value in many:
+            self.reward(event, name, value)
+
+    @precondition(lambda self: self.contract.events)
+    @rule(data=st.data(), name=st.sampled_from(["", "a"]), value=st.sampled_from([0.0, 0.5, 2.0]))
+    def another(self, data: st.DataObject, name: str, value: float) -> None:
+        self.reward(data.draw(st.sampled_from(sorted(self.contract.events))), name, value)
+
+    def reward(self, event: str, name: str, value: float) -> None:
         expected, found = self.both(
             lambda: self.contract.reward(event, value, name),
             lambda: self.service.loop("home").reward(event, value, name),
@@ -202,49 +214,44 @@ class Clients(RuleBasedStateMachine):
         self.contract.settings = settings
         self.agree()
 
-    @precondition(lambda self: "B" in self.contract.arms and len(self.contract.arms) > 1)
     @rule()
-    def remove_arm(self) -> None:
-        self.service.loop("home").remove_arms(["B"])
-        self.service.wait(self.service.loop("home").unit)
-        self.contract.remove("B")
-        self.agree()
-
-    @precondition(lambda self: "B" not in self.contract.arms)
-    @rule()
-    def add_arm(self) -> None:
-        self.service.loop("home").add_arms(["B"])
-        self.service.wait(self.service.loop("home").unit)
-        self.contract.arms.append("B")
+    def change_arms(self) -> None:
+        """Remove an arm, or add it again: what was learned of it is gone."""
+        loop, arms = self.service.loop("home"), self.contract.arms
+        if "B" not in arms:
+            loop.add_arms(["B"])
+            arms.append("B")
+        elif len(arms) > 1:
+            loop.remove_arms(["B"])
+            self.contract.remove("B")
+        self.service.wait(loop.unit)
         self.agree()
 
     # -- what becomes of the process --------------------------------------------------------------
 
-    @rule()
+    @rule(how=st.sampled_from(["restart", "reload", "keep", "crash"]))
+    def process(self, how: str) -> None:
+        getattr(self, how)()
+        self.agree()
+
     def restart(self) -> None:
         self.service.close()
         self.service = self.opened(self.folder)
-        self.agree()
 
-    @rule()
     def reload(self) -> None:
         self.service.recover()
-        self.agree()
 
-    @rule()
     def keep(self) -> None:
         loop = self.service.loop("home")
         self.service.keep(loop)
         self.service.wait(loop.unit)
 
-    @rule()
     def crash(self) -> None:
         """Go on from the files as they are, in a folder of their own."""
         before, self.lives = self.folder, self.lives + 1
         shutil.copytree(before, self.folder, ignore=shutil.ignore_patterns("*-shm", "lock"))
         self.service.close()
         self.service = self.opened(self.folder)
-        self.agree()
 
     @property
     def folder(self) -> Path:
