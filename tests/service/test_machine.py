@@ -10,8 +10,8 @@ LONG = int(os.environ.get("KEYHOLE_EXAMPLES", "0"))
 
 TestClients = Clients.TestCase
 TestClients.settings = settings(
-    max_examples=LONG or 40,
-    stateful_step_count=30,
+    max_examples=LONG or 30,
+    stateful_step_count=6,
     derandomize=not LONG,
     deadline=None,
     database=None,

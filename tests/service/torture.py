@@ -62,7 +62,7 @@ def machine(given: argparse.Namespace) -> str:
     os.environ["KEYHOLE_EXAMPLES"] = str(given.examples)
     code = pytest.main(["-q", "-p", "no:cacheprovider", "tests/service/test_machine.py"])
     assert code == 0
-    return f"{given.examples} histories of 30 steps agree with the contract"
+    return f"{given.examples} histories of up to 48 steps agree with the contract"
 
 
 def soaked(given: argparse.Namespace) -> str:
