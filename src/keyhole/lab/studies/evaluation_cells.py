@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -69,6 +70,15 @@ class LogsCell(Cell):
     def measure(self, rng: np.random.Generator) -> Measured:
         """Draw a log, and return the variables measured on it."""
 
+    def generator(self, number: int) -> np.random.Generator:
+        """Return the source of a log's random numbers, by its number.
+
+        Cells have numbers of their own: their logs are counted together as independent ones.
+        """
+        root = child_seed(seed_sequence(self.seed), number)
+        key = zlib.crc32(f"{self.world!r}, {self.horizon} rounds".encode())
+        return np.random.default_rng(child_seed(root, key))
+
     def results(
         self,
         kept: Path,
@@ -109,7 +119,7 @@ class LogsCell(Cell):
 
 
 def _one_log(cell: LogsCell, number: int) -> Measured:
-    return cell.measure(np.random.default_rng(child_seed(seed_sequence(cell.seed), number)))
+    return cell.measure(cell.generator(number))
 
 
 @dataclass(frozen=True, kw_only=True)
