@@ -11,6 +11,7 @@ import keyhole as kh
 from keyhole.lab.evidence import Share
 from keyhole.lab.studies import STUDIES, Cell, Settings, campaigns
 from keyhole.lab.studies import thompson_logs as logs
+from keyhole.lab.studies.evaluation import log_ratio
 from keyhole.lab.studies.evaluation_cells import (
     ControlsCell,
     IntervalsCell,
@@ -303,6 +304,23 @@ def test_what_the_study_accepts_and_refuses(given: dict[str, float], outcomes: l
     found = STUDY.verdicts(made_table(**given))
     assert [verdict.outcome for verdict in found] == outcomes
     assert found[-1].claim.startswith("Simulated shop (stand-in): ")
+
+
+def test_a_ratio_that_one_log_decides_is_not_known() -> None:
+    """Errors alike, but for one log a hundred times as large: no number of others makes up for it.
+
+    For errors alike in all logs the interval is that of two independent standard deviations.
+    """
+    rng = np.random.default_rng(8)
+    mine, theirs = rng.standard_normal((2, LOGS)) ** 2
+    alike = log_ratio(mine, theirs)
+    # Each logarithm of a standard deviation has the variance 1 / (2 n).
+    assert alike.margin / 2.58 == pytest.approx(np.sqrt(1.0 / LOGS), rel=0.25)
+    assert abs(alike.value) < 4 * np.sqrt(1.0 / LOGS)
+    theirs[0] = 1e4
+    found = log_ratio(mine, theirs)
+    assert found.value < np.log(0.25)
+    assert found.low < np.log(0.25) < found.high
 
 
 def test_a_refused_value_is_no_evidence() -> None:
