@@ -22,109 +22,27 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import keyhole as kh
 from benchmarks import formats
 from benchmarks.peers.environments import HOME, environment, pip_install
-from keyhole.core import Floats, Ints, Rule, kernels
-from keyhole.evaluation import FixedArm, Logged
+from keyhole.core import Floats
+from keyhole.evaluation import Logged
 from keyhole.evaluation.estimators import ESTIMATORS
-
-LEVEL = 0.95
-DIM = 3
-
-
-# -- simulated logs -------------------------------------------------------------------------------
-
-
-class Simulated(NamedTuple):
-    """A Thompson log of a world with a constant and normal features, and the truth."""
-
-    log: Logged
-    values: Floats  # (n, K)
-    eta: Floats  # (K, d)
-
-
-def simulated(
-    rng: np.random.Generator, *, n_arms: int, rounds: int, signal: float, epsilon: float
-) -> Simulated:
-    """Return a log of Thompson sampling with v = 1 and unit noise, of n rounds.
-
-    Parameters
-    ----------
-    rng : Generator
-        Source of all random numbers.
-    n_arms, rounds : int
-        Number of arms and of rounds.
-    signal : float
-        Standard deviation of each coefficient.
-    epsilon : float
-        Probability of a uniform choice.
-    """
-    y = np.ones((rounds, DIM))
-    y[:, 1:] = rng.normal(size=(rounds, DIM - 1))
-    eta = signal * rng.normal(size=(n_arms, DIM))
-    values = y @ eta.T
-    rewards = values + rng.normal(size=values.shape)
-    rule, parameter_of = Rule(dispersion=1.0, epsilon=epsilon), np.arange(n_arms)
-    chosen = np.empty(rounds, np.int64)
-    posterior = kh.Posterior(n_parameters=n_arms, dim=DIM)
-    block = kernels.Block(
-        y[:, None], rewards, rng.normal(size=values.shape), rng.random((rounds, 2))
-    )
-    kernels.play(kernels.Chooser(posterior.core, rule, parameter_of, False), block, chosen)
-    reward = rewards[np.arange(rounds), chosen]
-    return Simulated(_logged(y, chosen, reward, rule, n_arms), values, eta)
-
-
-def _logged(y: Floats, chosen: Ints, reward: Floats, rule: Rule, n_arms: int) -> Logged:
-    posterior = kh.Posterior(n_parameters=n_arms, dim=DIM)
-    out = np.empty((4, len(y), n_arms))
-    explorer = kernels.Explorer(posterior.core, rule)
-    kernels.retrace(explorer, np.arange(n_arms), y[:, None], chosen, reward, out)
-    propensity = kh.choice_probabilities(out[0], out[1], epsilon=rule.epsilon)
-    return Logged(
-        arms=range(n_arms),
-        chosen=chosen,
-        probability=propensity[np.arange(len(y)), chosen],
-        reward=reward,
-        mean=out[0],
-        width=out[1],
-        dispersion=1.0,
-        epsilon=rule.epsilon,
-        probabilities=propensity,
-        observation=y,
-    )
-
-
-def targets(world: Simulated) -> dict[str, Any]:
-    """Return the targets of the grid."""
-    return {
-        "fixed arm": FixedArm(0),
-        "best arm": FixedArm(int(world.eta[:, 0].argmax())),
-        "uniform": "uniform",
-        "v/2": kh.ThompsonSampling(v=0.5),
-        "2v": kh.ThompsonSampling(v=2.0),
-    }
-
-
-def truth(world: Simulated, name: str) -> float:
-    """Return the value of a target: of a new context, or over these rounds if it learns."""
-    if name == "fixed arm":
-        return float(world.eta[0, 0])
-    if name == "best arm":
-        return float(world.eta[:, 0].max())
-    if name == "uniform":
-        return float(world.eta[:, 0].mean())
-    assert world.log.mean is not None
-    assert world.log.width is not None
-    v = {"v/2": 0.5, "2v": 2.0}[name]
-    propensity = kh.choice_probabilities(world.log.mean, v * world.log.width)
-    return float((propensity * world.values).sum(axis=1).mean())
-
+from keyhole.lab.studies.evaluation_cells import PROPENSITIES, control
+from keyhole.lab.studies.thompson_logs import (
+    ThompsonLogs,
+    clicks,
+    normal_bounds,
+    running_gain,
+    running_value,
+    target_propensity,
+    targets,
+    truth,
+)
 
 # -- coverage -------------------------------------------------------------------------------------
 
@@ -149,9 +67,10 @@ def coverage(logs: int, n_arms: int, rounds: int, seed: int) -> None:
             rng = np.random.default_rng(
                 [seed, n_arms, rounds, int(10 * signal), int(100 * epsilon)]
             )
+            recipe = ThompsonLogs(n_arms=n_arms, signal=signal, epsilon=epsilon)
             cells: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
             for _ in range(logs):
-                world = simulated(rng, n_arms=n_arms, rounds=rounds, signal=signal, epsilon=epsilon)
+                world = recipe.draw(rng, rounds)
                 found = kh.evaluate(
                     world.log, targets(world), estimator=names, min_size=0.0, check=False
                 )
@@ -175,8 +94,6 @@ def coverage(logs: int, n_arms: int, rounds: int, seed: int) -> None:
 def controls(logs: int, seed: int) -> None:
     """Print coverage of IPS, and how often the audit objects, with propensities that are wrong.
 
-    Rewards are raised by 2: a doubly robust estimate with a good model would hide wrong weights.
-
     Parameters
     ----------
     logs : int
@@ -185,31 +102,11 @@ def controls(logs: int, seed: int) -> None:
         Seed of the logs.
     """
     print("| propensities | cover, uniform | audit objects | without scores |")
-    for kind in ("exact", "100 draws", "1.0", "1/K"):
+    recipe = ThompsonLogs(n_arms=3, signal=0.3, epsilon=0.1)
+    for kind in PROPENSITIES:
         rng = np.random.default_rng(seed)
-        inside, objected, bare_objected = [], [], []
-        for _ in range(logs):
-            world = simulated(rng, n_arms=3, rounds=2000, signal=0.3, epsilon=0.1)
-            log = world.log
-            e = log.probability
-            if kind == "100 draws":
-                e = np.maximum(rng.binomial(100, e), 1) / 100.0
-            elif kind != "exact":
-                e = np.full(len(e), 1.0 if kind == "1.0" else 1.0 / 3.0)
-            bare = {
-                "arms": log.arms,
-                "chosen": log.chosen,
-                "probability": e,
-                "reward": log.reward + 2.0,
-            }
-            scores = {"mean": log.mean, "width": log.width, "dispersion": 1.0, "epsilon": 0.1}
-            scored = {**bare, **scores}
-            row = kh.evaluate(scored, "uniform", estimator="ips", min_size=0.0, check=False).rows[0]
-            inside.append(row.low <= 2.0 + world.eta[:, 0].mean() <= row.high)
-            objected.append(not kh.evaluation.audit_log(scored).is_sound)
-            bare_objected.append(not kh.evaluation.audit_log(bare).is_sound)
-        shares = (np.mean(one) for one in (inside, objected, bare_objected))
-        print(f"| {kind} |", " | ".join(f"{one:.3f}" for one in shares), "|", flush=True)
+        found = [control(recipe.draw(rng, 2000), kind, rng) for _ in range(logs)]
+        print(f"| {kind} |", " | ".join(f"{one:.3f}" for one in np.mean(found, axis=0)), "|")
 
 
 # -- peers ----------------------------------------------------------------------------------------
@@ -386,99 +283,40 @@ def sequences(logs: int, rounds: int, seed: int) -> None:
     for epsilon in (0.02, 0.1):
         for target in ("fixed arm", "uniform", "v/2"):
             rng = np.random.default_rng(seed)
+            recipe = ThompsonLogs(n_arms=2, signal=0.3, epsilon=epsilon)
             missed, ratios = [], []
             for number in range(logs):
-                world = simulated(rng, n_arms=2, rounds=rounds, signal=0.3, epsilon=epsilon)
-                log, value, gain = bernoulli(world, rng, target)
-                given = targets(world)[target]
-                each = kh.evaluation.value_sequence(log, given, looks=looks, check=False)
-                over = kh.evaluation.gain_sequence(log, given, looks=looks, check=False)
+                made = clicks(recipe.draw(rng, rounds), rng)
+                given = targets(made.source)[target]
+                value = running_value(made, target)[looks - 1]
+                gain = running_gain(made, target)[looks - 1]
+                each = kh.evaluation.value_sequence(made.log, given, looks=looks, check=False)
+                over = kh.evaluation.gain_sequence(made.log, given, looks=looks, check=False)
                 missed.append(
                     (
-                        _normal_misses(log, given, value, looks),
-                        ((each.low > value[looks - 1]) | (each.high < value[looks - 1])).any(),
-                        ((over.low > gain[looks - 1]) | (over.high < gain[looks - 1])).any(),
+                        _misses(*normal_bounds(made, target, looks), value),
+                        _misses(each.low, each.high, value),
+                        _misses(over.low, over.high, gain),
                     )
                 )
                 if number < 10:
-                    arrays = _weights(log, given)
-                    theirs = answer(python, VW, {**arrays, "looks": looks})
+                    log = made.log
+                    arrays = {
+                        "chosen": log.chosen,
+                        "probability": log.probability,
+                        "reward": log.reward,
+                        "target": target_propensity(made, target),
+                        "looks": looks,
+                    }
+                    theirs = answer(python, VW, arrays)
                     for t, low, high in zip(looks.tolist(), each.low, each.high, strict=True):
                         ratios.append((high - low) / (theirs[f"high{t}"] - theirs[f"low{t}"]))
             shares = " | ".join(f"{one:.3f}" for one in np.mean(missed, axis=0))
             print(f"| {target} | {epsilon:g} | {shares} | {max(ratios):.3f} |", flush=True)
 
 
-def bernoulli(
-    world: Simulated, rng: np.random.Generator, target: str
-) -> tuple[Logged, Floats, Floats]:
-    """Return a log with rewards 0 or 1, and running means of the target's value and gain.
-
-    The chance of a reward is Phi(value / 2). The posterior is that of the normal rewards, which
-    only makes the logged choices: sequences need no right model.
-
-    Parameters
-    ----------
-    world : Simulated
-        A log with normal rewards.
-    rng : Generator
-        Source of the rewards.
-    target : str
-        Name of the target.
-    """
-    from scipy.special import ndtr
-
-    log = world.log
-    assert log.mean is not None
-    assert log.width is not None
-    assert log.propensity is not None
-    chance = ndtr(world.values / 2.0)
-    reward = (rng.random(log.n_rounds) < chance[np.arange(log.n_rounds), log.chosen]).astype(float)
-    made = Logged(
-        arms=log.arms,
-        chosen=log.chosen,
-        probability=log.probability,
-        reward=reward,
-        mean=log.mean,
-        width=log.width,
-        dispersion=1.0,
-        epsilon=log.epsilon,
-        probabilities=log.propensity,
-    )
-    # The mean of Phi(a + b z) over a standard normal z is Phi(a / sqrt(1 + b^2)).
-    spread = np.sqrt(1.0 + (world.eta[:, 1:] ** 2).sum(axis=1) / 4.0)
-    arms = ndtr(world.eta[:, 0] / 2.0 / spread)
-    steps = np.arange(1, log.n_rounds + 1)
-    if target == "v/2":
-        propensity = kh.choice_probabilities(log.mean, 0.5 * log.width)
-        value = np.cumsum((propensity * chance).sum(axis=1)) / steps
-    else:
-        value = np.full(log.n_rounds, arms[0] if target == "fixed arm" else arms.mean())
-    logged = np.cumsum((log.propensity * chance).sum(axis=1)) / steps
-    return made, value, value - logged
-
-
-def _weights(log: Logged, target: Any) -> dict[str, Any]:
-    propensity = np.zeros((log.n_rounds, log.n_arms))
-    if isinstance(target, FixedArm):
-        propensity[:, 0] = 1.0
-    elif target == "uniform":
-        propensity[:] = 1.0 / log.n_arms
-    else:
-        assert log.mean is not None
-        assert log.width is not None
-        propensity = kh.choice_probabilities(log.mean, target.v * log.width)
-    columns = {"chosen": log.chosen, "probability": log.probability, "reward": log.reward}
-    return {**columns, "target": propensity}
-
-
-def _normal_misses(log: Logged, target: Any, value: Floats, looks: Ints) -> bool:
-    arrays = _weights(log, target)
-    row = np.arange(log.n_rounds)
-    x = arrays["target"][row, log.chosen] / log.probability * log.reward
-    mean = np.cumsum(x)[looks - 1] / looks
-    spread = np.sqrt(np.maximum(np.cumsum(x * x)[looks - 1] / looks - mean**2, 0.0) / looks)
-    return bool((np.abs(mean - value[looks - 1]) > 1.96 * spread).any())
+def _misses(low: Floats, high: Floats, truth: Floats) -> bool:
+    return bool(((low > truth) | (high < truth)).any())
 
 
 # -- speed ----------------------------------------------------------------------------------------
@@ -508,7 +346,7 @@ def speed() -> None:
     kh.evaluation.audit_log(log)
     print(f"audit: {time.process_time() - start:.2f} s")
     for k in (2, 5, 10):
-        world = simulated(rng, n_arms=k, rounds=100_000, signal=0.3, epsilon=0.0)
+        world = ThompsonLogs(n_arms=k, signal=0.3, epsilon=0.0).draw(rng, 100_000)
         for name, one in {
             "v/2": kh.ThompsonSampling(v=0.5),
             "another prior": kh.ThompsonSampling(v=1.0, prior_precision=3.0),

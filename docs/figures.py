@@ -540,9 +540,9 @@ def prices() -> None:
 
 
 def studies() -> None:
-    """Draw a figure of the paper, and four of our own; two need tables of the package index."""
+    """Draw a figure of the paper, and five of our own; three need tables of the package index."""
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("fig3", "missing", "warfarin", "trial", "sensors"):
+        for name in ("fig3", "missing", "warfarin", "trial", "evaluation", "sensors"):
             settings = Settings()
             job = Job(STUDIES[name], settings, STUDIES[name].cells(settings))
             run(job, Path(folder))

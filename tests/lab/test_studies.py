@@ -65,7 +65,7 @@ def test_what_a_study_leaves_behind(name: str, finished: Path) -> None:
     columns = (folder / "data.csv").read_text().splitlines()[0].split(",")
     assert {"cell", "time", "mean", "low", "high", "standard_error"} <= set(columns)
     # Of rates of correct decisions the largest is not the worst.
-    assert ("worst" in columns) == (name not in ("fig4", "fig5", "warfarin", "trial"))
+    assert ("worst" in columns) == (name not in ("fig4", "fig5", "warfarin", "trial", "evaluation"))
 
 
 def test_the_papers_settings() -> None:
@@ -103,7 +103,7 @@ def test_stand_ins_are_named_wherever_the_study_is(name: str, finished: Path) ->
     page = (finished / "index.html").read_text()
     section = page.split(f'<section id="{name}">')[1].split("</section>")[0]
     assert "Digits stands in for Eye movements" in section
-    assert page.split("<section")[0].count("on stand-ins</span>") == 6
+    assert page.split("<section")[0].count("on stand-ins</span>") == 7
 
 
 @pytest.mark.parametrize(
@@ -407,6 +407,7 @@ def test_every_study_says_what_it_is() -> None:
         "non-normal",
         "warfarin",
         "trial",
+        "evaluation",
         "park2021",
     ]
     for study in STUDIES.values():

@@ -40,7 +40,7 @@ Examples:
 PATIENCE, PIP_PATIENCE = 5.0, 60.0
 NAMES = (
     "fig1, fig2, fig3, fig4, fig5, fig6, variants, shared, scaling, missing, sensors, "
-    "non-normal, warfarin, trial, park2021"
+    "non-normal, warfarin, trial, evaluation, park2021"
 )
 OUTCOME_COLOURS = {"holds": "green", "does not hold": "red", "cannot tell": "yellow"}
 
@@ -168,11 +168,13 @@ def _tried(tables: list[Table], settings: Settings) -> tuple[list[str], dict[str
             wrong[table.name] = error
     for packaged, reason in reasons.items():
         pairs = ", ".join(
-            f"{one.stand_in.title} for {one.title}"
-            for one in tables
-            if one.name in absent
-            and one.stand_in is not None
-            and (one.name in datasets.TABLES) == packaged
+            dict.fromkeys(
+                f"{one.stand_in.title} for {one.title}"
+                for one in tables
+                if one.name in absent
+                and one.stand_in is not None
+                and (one.name in datasets.TABLES) == packaged
+            )
         )
         err().print(f"[yellow]stand-ins[/] {pairs}: {escape(reason)}", soft_wrap=True)
     return absent, wrong

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
+from keyhole.lab.evidence.estimates import LEVEL, Estimate
+
 
 class Share(NamedTuple):
     """A share of successes among trials.
@@ -37,6 +39,16 @@ class Share(NamedTuple):
         """Clopper and Pearson's exact interval at 95%."""
         found = binomtest(self.hits, self.size).proportion_ci(method="exact")
         return float(found.low), float(found.high)
+
+    @property
+    def estimate(self) -> Estimate:
+        """Clopper and Pearson's exact interval at 99%, as an estimate in its middle.
+
+        Student's interval of 0 successes, or of successes only, would have no width.
+        """
+        found = binomtest(self.hits, self.size).proportion_ci(LEVEL, method="exact")
+        low, high = float(found.low), float(found.high)
+        return Estimate((low + high) / 2.0, (high - low) / 2.0)
 
     def p_against(self, level: float) -> float:
         """Return the exact p-value of this share if successes have a probability of `level`.

@@ -1,8 +1,9 @@
-"""The paper's experiments, those of an earlier paper, and eight of our own, as data."""
+"""The paper's experiments, those of an earlier paper, and nine of our own, as data."""
 
 from keyhole.lab.evidence import Outcome, Verdict
 from keyhole.lab.studies.arms import FIG3, SHARED
 from keyhole.lab.studies.dimensions import FIG1, FIG2
+from keyhole.lab.studies.evaluation import EVALUATION
 from keyhole.lab.studies.missing import MISSING
 from keyhole.lab.studies.non_normal import NON_NORMAL
 from keyhole.lab.studies.park2021 import PARK2021
@@ -22,7 +23,7 @@ STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
         *(FIG1, FIG2, FIG3, FIG4, FIG5, FIG6),
-        *(VARIANTS, SHARED, SCALING, MISSING, SENSORS, NON_NORMAL, WARFARIN, TRIAL),
+        *(VARIANTS, SHARED, SCALING, MISSING, SENSORS, NON_NORMAL, WARFARIN, TRIAL, EVALUATION),
         PARK2021,
     )
 }

@@ -138,7 +138,9 @@ def run(
 
 
 def tabled(cells: list[Cell], runs: list[xr.Dataset]) -> xr.Dataset:
-    """Return all cells in one table, over `cell`; arms that a cell does not have are missing there.
+    """Return all cells in one table, over `cell`.
+
+    Arms and variables that a cell does not have are missing there.
 
     Parameters
     ----------
@@ -153,7 +155,15 @@ def tabled(cells: list[Cell], runs: list[xr.Dataset]) -> xr.Dataset:
         The table.
     """
     names = [str(cell) for cell in cells]
-    table = xr.concat(runs, "cell", join="outer", data_vars="all", combine_attrs="drop_conflicts")
+    table = xr.concat(
+        runs,
+        "cell",
+        join="outer",
+        data_vars="all",
+        coords="minimal",
+        compat="equals",
+        combine_attrs="drop_conflicts",
+    )
     places = {name: ("cell", [cell.where[name] for cell in cells]) for name in cells[0].where}
     return table.assign_coords({"cell": names, **places})
 

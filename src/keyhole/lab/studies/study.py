@@ -226,7 +226,9 @@ class Study:
     def described(self, settings: Settings) -> str:
         """Return the data in use and the setting, as sentences."""
         tables = [table.used(settings) for table in self.data]
-        return " ".join([*(f"{one.title}: {one.sizes}." for one in tables), self.setting])
+        # Tables of one data set may share a title, and are then described once.
+        sizes = dict.fromkeys(f"{one.title}: {one.sizes}." for one in tables)
+        return " ".join([*sizes, self.setting])
 
     def stand_ins(self, settings: Settings) -> dict[str, str]:
         """Return the title of each absent table with the title of its stand-in."""
