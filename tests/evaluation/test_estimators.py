@@ -5,7 +5,7 @@ import pytest
 
 import keyhole as kh
 from keyhole.evaluation.estimators import ESTIMATORS, Pieces, effective_size
-from tests.logs import random_columns, small
+from tests.logs import online_columns, random_columns, small
 
 # The target of the three rounds, and what follows: w = 0.4, 2, 1.
 TARGET = np.array([[0.2, 0.8], [0.5, 0.5], [0.2, 0.8]])
@@ -150,3 +150,31 @@ def test_what_is_missing_is_named() -> None:
         ESTIMATORS["snips"](pieces()._replace(weight=np.zeros(300)))
     with pytest.raises(kh.InvalidValue, match="variance must be given"):
         ESTIMATORS["minvar"](pieces()._replace(variance=None))
+
+
+@pytest.mark.parametrize("name", ["dr", "minvar", "stablevar"])
+def test_deviations_of_a_target_that_learns_are_those_of_the_rounds(name: str) -> None:
+    given = pieces()
+    assert given.q_chosen is not None
+    assert given.variance is not None
+    h = {"dr": given.variance**0, "minvar": 1 / given.variance, "stablevar": given.variance**-0.5}
+    share = h[name] / h[name].sum()
+    fixed, moving = (ESTIMATORS[name](given._replace(moves=moves)) for moves in (False, True))
+    assert moving.value == fixed.value
+    residual = share * given.weight * (given.reward - given.q_chosen)
+    assert moving.error == pytest.approx(np.sqrt((residual**2).sum()), rel=1e-12)
+
+
+def test_errors_of_targets_that_learn_are_those_that_are_seen() -> None:
+    # Rewards of a log depend on contexts more than on chance: an error that counts both is too
+    # large for the value over these contexts.
+    policy, ratios = kh.ThompsonSampling(v=1.0), []
+    for seed in range(120):
+        columns = online_columns(policy, n_arms=2, rounds=120, dim=2, seed=seed)
+        eta = np.random.default_rng(seed).normal(size=(2, 2))
+        row = kh.evaluate(columns, kh.ThompsonSampling(v=0.5), estimator="dr").rows[0]
+        chance = kh.choice_probabilities(columns["mean"], 0.5 * columns["width"])
+        value = (chance * (columns["observation"] @ eta.T)).sum(axis=1).mean()
+        ratios.append((row.value - value) / row.error)
+    # The mean of n squares of standard normals has a standard deviation of sqrt(2 / n).
+    assert abs(np.mean(np.square(ratios)) - 1.0) < 3.5 * np.sqrt(2 / 120)

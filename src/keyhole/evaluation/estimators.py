@@ -22,8 +22,9 @@ class Pieces(NamedTuple):
     """What the estimators are made of, (n,) each.
 
     `q_chosen` and `q_target` are the reward model at the chosen arm and its mean under the target,
-    or None without a model. `variance` is v_t of each round, for adaptive estimates. `threshold`
-    and `shrinkage` are the parameters of `switch` and `dros`.
+    or None without a model; `q_logged` is its mean under the logged policy. `variance` is v_t of
+    each round, for adaptive estimates. `moves` is True for a target that learns. `threshold` and
+    `shrinkage` are the parameters of `switch` and `dros`.
     """
 
     weight: Floats
@@ -33,6 +34,8 @@ class Pieces(NamedTuple):
     variance: Floats | None = None
     threshold: float = 10.0
     shrinkage: float = 100.0
+    q_logged: Floats | None = None
+    moves: bool = False
 
     @property
     def model(self) -> tuple[Floats, Floats]:
@@ -43,6 +46,16 @@ class Pieces(NamedTuple):
                 "or estimator='snips'"
             )
         return self.q_chosen, self.q_target
+
+    def centres(self, value: float) -> Floats | float:
+        """Return the expectations of G around which its deviations are counted.
+
+        A target that does not learn has one value, that of a new context: G deviates from it by
+        chance and by the context. The value of a target that learns is that over these rounds,
+        V_t = sum_a pi_t(a) mu_a(x_t) on average. G deviates from V_t by chance alone, and the model
+        stands for V_t: (w (r - q))^2 exceeds the variance of G by (V_t - q_target)^2 on average.
+        """
+        return self.model[1] if self.moves else value
 
     def outcomes(self, weight: Floats | None = None) -> Floats:
         """Return sum_a pi(a) q(a) + w (r - q) for the weights, or others in their place."""
@@ -104,7 +117,9 @@ def dm(given: Pieces) -> Estimate:
 
 def dr(given: Pieces) -> Estimate:
     """Return mean(G)."""
-    return _mean(given.outcomes(), given.weight)
+    outcomes = given.outcomes()
+    value = float(outcomes.mean())
+    return Estimate(value, (outcomes - given.centres(value)) / len(outcomes), given.weight)
 
 
 def sndr(given: Pieces) -> Estimate:
@@ -150,7 +165,7 @@ def _weighted(given: Pieces, power: float) -> Estimate:
     outcomes = given.outcomes()
     total = _positive(h.sum())
     value = float(h @ outcomes / total)
-    return Estimate(value, h * (outcomes - value) / total, h * given.weight)
+    return Estimate(value, h * (outcomes - given.centres(value)) / total, h * given.weight)
 
 
 # Every estimator by its name.
@@ -165,6 +180,11 @@ ESTIMATORS: dict[str, Callable[[Pieces], Estimate]] = {
     "minvar": minvar,
     "stablevar": stablevar,
 }
+
+
+# Estimators whose deviations are counted from the model, if the target learns: see
+# `Pieces.centres`.
+CENTRED = frozenset({"dr", "minvar", "stablevar"})
 
 
 def effective_size(weight: Floats) -> float:

@@ -12,7 +12,7 @@ from keyhole.core import Floats
 from keyhole.errors import InvalidValue, shown
 from keyhole.evaluation.adaptive import variances
 from keyhole.evaluation.audit import LIMIT, require_sound
-from keyhole.evaluation.estimators import ESTIMATORS, Estimate, Pieces, effective_size
+from keyhole.evaluation.estimators import CENTRED, ESTIMATORS, Estimate, Pieces, effective_size
 from keyhole.evaluation.logged import Logged
 from keyhole.evaluation.result import Evaluation, PolicyValue
 from keyhole.evaluation.targets import Propensities, Tracks, named_targets
@@ -129,7 +129,17 @@ def pieces_of(log: Logged, propensities: Propensities) -> Pieces:
     # An arm that is no candidate has no mean, and the target's probability 0.
     model = log.mean if log.candidates.all() else np.where(log.candidates, log.mean, 0.0)
     target = np.einsum("nk,nk->n", propensities.rows, model)
-    return Pieces(weight, log.reward, model[row, log.chosen], target)
+    logged = None
+    if log.propensity is not None:
+        logged = np.einsum("nk,nk->n", log.propensity, model)
+    return Pieces(
+        weight,
+        log.reward,
+        model[row, log.chosen],
+        target,
+        q_logged=logged,
+        moves=propensities.moves,
+    )
 
 
 def _row(
@@ -142,7 +152,7 @@ def _row(
     level, min_size = limits
     found = ESTIMATORS[name](pieces)
     reward = pieces.reward
-    gain = found.minus(Estimate(reward.mean(), (reward - reward.mean()) / len(reward)))
+    gain = found.minus(_earned(pieces, name))
     size = float(len(reward)) if found.weight is None else effective_size(found.weight)
     note = _doubt(pieces.weight)
     low, high = found.interval(level)
@@ -165,6 +175,23 @@ def _row(
         unsupported=unsupported,
         note=note,
     )
+
+
+def _earned(pieces: Pieces, name: str) -> Estimate:
+    """Return what the logged policy earned, its deviations counted as those of the estimator.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        What estimates are made of.
+    name : str
+        The estimator.
+    """
+    reward = pieces.reward
+    centre: Floats | float = float(reward.mean())
+    if pieces.moves and name in CENTRED and pieces.q_logged is not None:
+        centre = pieces.q_logged
+    return Estimate(float(reward.mean()), (reward - centre) / len(reward))
 
 
 def _doubt(weight: Floats) -> str:
