@@ -39,7 +39,7 @@ def test_the_logged_policy_itself_has_weights_of_1(name: str) -> None:
     assert row.effective_size == pytest.approx(400)
     mean = columns["reward"].mean()
     q = (columns["probabilities"] * columns["mean"]).sum(axis=1)
-    if name in ("ips", "snips"):
+    if name in ("ips", "snips", "cressie-read"):
         assert row.value == pytest.approx(mean, abs=1e-14)
         assert row.gain == pytest.approx(0.0, abs=1e-14)
         assert row.gain_high - row.gain_low == pytest.approx(0.0, abs=1e-14)
@@ -179,3 +179,49 @@ def test_errors_of_targets_that_learn_are_those_that_are_seen() -> None:
         ratios.append((row.value - value) / row.error)
     # The mean of n squares of standard normals has a standard deviation of sqrt(2 / n).
     assert abs(np.mean(np.square(ratios)) - 1.0) < 3.5 * np.sqrt(2 / 120)
+
+
+def test_spreads_of_adaptive_estimates_have_their_closed_form() -> None:
+    """Two rounds: g = 2/3, 1/3 and w = 0, 3, residuals 1 and 2, E[w^2] = 2 and 4."""
+    given = Pieces(
+        weight=np.array([0.0, 3.0]),
+        reward=np.array([1.0, 2.0]),
+        q_chosen=np.zeros(2),
+        q_target=np.array([0.5, 1.1]),
+        variance=np.array([1.0, 2.0]),
+        mean_square=np.array([2.0, 4.0]),
+    )
+    found = ESTIMATORS["minvar"](given)
+    assert found.value == pytest.approx((2 * 0.5 + 1.1 + 3 * 2.0) / 3)
+    chance = 4.0 * (4 / 9 * 2.0 + 1 / 9 * 4.0)  # the mean square of residuals under w is 4
+    contexts = (2 / 3 * 0.2) ** 2 + (1 / 3 * 0.4) ** 2  # about the mean 0.7
+    assert found.error == pytest.approx(np.sqrt(chance + contexts))
+    moving = ESTIMATORS["minvar"](given._replace(moves=True))
+    assert moving.error == pytest.approx(np.sqrt(chance))
+    low, high = found.interval(0.95)
+    assert (high - low) / 2 == pytest.approx(1.959964 * found.error)
+    # Without a chosen round of the target, residuals of all rounds stand in.
+    none = ESTIMATORS["minvar"](given._replace(weight=np.zeros(2), moves=True))
+    assert none.error == pytest.approx(np.sqrt(2.5 * (4 / 9 * 2.0 + 1 / 9 * 4.0)))
+
+
+def test_spreads_are_the_errors_that_are_seen_where_rewards_vary_unequally() -> None:
+    """Residuals of arm 0 vary three times as much as those of arm 1, and arm 0 is rare."""
+    rng = np.random.default_rng(7)
+    n, e = 400, np.array([0.05, 0.95])
+    ratios = []
+    for _ in range(300):
+        chosen = (rng.random(n) > e[0]).astype(int)
+        reward = rng.normal(size=n) * np.array([3.0, 1.0])[chosen]
+        log = {
+            "arms": [0, 1],
+            "chosen": chosen,
+            "probability": e[chosen],
+            "probabilities": np.tile(e, (n, 1)),
+            "mean": np.zeros((n, 2)),
+            "reward": reward,
+        }
+        row = kh.evaluate(log, "uniform", min_size=0.0).rows[0]
+        ratios.append(row.value / row.error)
+    # The mean of n squares of standard normals has a standard deviation of sqrt(2 / n).
+    assert abs(np.mean(np.square(ratios)) - 1.0) < 4 * np.sqrt(2 / 300)

@@ -52,6 +52,26 @@ def variances(target: Propensities, logged: Propensities, checkpoints: Checkpoin
     return np.repeat([first, *found], np.diff(edges))
 
 
+def mean_squares(target: Propensities, logged: Propensities) -> Floats:
+    """Return the mean square of the weight in each round given its context, (n,).
+
+    It is sum_a pi(a)^2 / e(a). Probabilities below `min_support` count as that: a log has too few
+    such choices for a normal approximation, and `evaluate` tells what share of the target's choices
+    they are.
+
+    Parameters
+    ----------
+    target, logged : Propensities
+        Probabilities of the target and of the logged policy.
+    """
+    return _second_moment(target.rows, np.maximum(logged.rows, min_support(len(target.rows))))
+
+
+def min_support(n: int) -> float:
+    """Return the smallest probability that counts as support in a log of n rounds."""
+    return float(0.1 / np.sqrt(n))
+
+
 def _second_moment(target: Floats, logged: Floats) -> Floats:
     """Return sum_a pi(a)^2 / e(a) of each row, infinite where e is 0 and pi is not."""
     # A quotient beyond float64 is infinite, as it is with e = 0.

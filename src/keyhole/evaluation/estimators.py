@@ -9,13 +9,15 @@ The difference of two estimates has the difference of their influences.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from keyhole.core import Floats
 from keyhole.errors import InvalidValue
+from keyhole.evaluation import likelihood
 
 
 class Pieces(NamedTuple):
@@ -24,7 +26,9 @@ class Pieces(NamedTuple):
     `q_chosen` and `q_target` are the reward model at the chosen arm and its mean under the target,
     or None without a model; `q_logged` is its mean under the logged policy. `variance` is v_t of
     each round, for adaptive estimates. `moves` is True for a target that learns. `threshold` and
-    `shrinkage` are the parameters of `switch` and `dros`.
+    `shrinkage` are the parameters of `switch` and `dros`. `mean_square` is the mean of w^2 given
+    the context of each round; adaptive estimates without it use w^2 itself. `bounds` are the
+    smallest and largest possible reward, for `cressie-read`.
     """
 
     weight: Floats
@@ -36,6 +40,8 @@ class Pieces(NamedTuple):
     shrinkage: float = 100.0
     q_logged: Floats | None = None
     moves: bool = False
+    mean_square: Floats | None = None
+    bounds: tuple[float, float] | None = None
 
     @property
     def model(self) -> tuple[Floats, Floats]:
@@ -66,15 +72,23 @@ class Pieces(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A value, and what each round contributes to its deviation, (n,)."""
+    """A value, and what each round contributes to its deviation, (n,).
+
+    `weight` has the importance weights that were used, for the sample size. `spread` is a standard
+    error in place of that of the influences, and `ends` returns the interval of a level.
+    """
 
     value: float
     influence: Floats
-    weight: Floats | None = None  # the importance weights that were used, for the sample size
+    weight: Floats | None = None
+    spread: float | None = None
+    ends: Callable[[float], tuple[float, float]] | None = None
 
     @property
     def error(self) -> float:
         """The standard error."""
+        if self.spread is not None:
+            return self.spread
         return float(np.sqrt(self.influence @ self.influence))
 
     @property
@@ -90,7 +104,12 @@ class Estimate(NamedTuple):
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the confidence interval of a level."""
-        reach = float(stdtrit(self.freedom, 0.5 + level / 2.0)) * self.error
+        if self.ends is not None:
+            return self.ends(level)
+        tail = 0.5 + level / 2.0
+        # A spread is computed from probabilities, and is not dominated by a few rounds.
+        quantile = stdtrit(self.freedom, tail) if self.spread is None else ndtri(tail)
+        reach = float(quantile) * self.error
         return self.value - reach, self.value + reach
 
     def minus(self, other: Estimate) -> Estimate:
@@ -147,6 +166,20 @@ def dros(given: Pieces) -> Estimate:
     return _mean(given.outcomes(shrunk), shrunk)
 
 
+def cressie_read(given: Pieces) -> Estimate:
+    """Return the value of the largest Euclidean likelihood, with the mean weight 1.
+
+    Its error is that of the regression of w r on w, to which it is equal in the limit.
+    """
+    w, r = given.weight, given.reward
+    bounds = given.bounds or (float(r.min()), float(r.max()))
+    value, terms, off = likelihood.value(w, r), w * r, w - w.mean()
+    square = float(off @ off)
+    slope = float(off @ terms) / square if square > 0.0 else 0.0
+    influence = (terms - terms.mean() - slope * off) / len(w)
+    return Estimate(value, influence, w, ends=partial(likelihood.interval, w, r, bounds))
+
+
 def minvar(given: Pieces) -> Estimate:
     """Return sum h G / sum h with shares h = 1 / v_t."""
     return _weighted(given, -1.0)
@@ -165,7 +198,41 @@ def _weighted(given: Pieces, power: float) -> Estimate:
     outcomes = given.outcomes()
     total = _positive(h.sum())
     value = float(h @ outcomes / total)
-    return Estimate(value, h * (outcomes - given.centres(value)) / total, h * given.weight)
+    influence = h * (outcomes - given.centres(value)) / total
+    return Estimate(value, influence, h * given.weight, _spread(given, h / total))
+
+
+def _spread(given: Pieces, share: Floats) -> float | None:
+    """Return the standard error of sum g G, with the mean of w^2 in place of w^2.
+
+    Given the context, the variance of g w (r - q) is about s2 g^2 E[w^2], with s2 the mean of
+    (r - q)^2 under the target. Exact probabilities give E[w^2] = sum_a pi(a)^2 / e(a), also in
+    rounds whose large weight did not come about; the sum of squares (g w (r - q))^2 is too small
+    until it does. s2 is estimated with weights g w, which vary least, and with (g w)^2, which is
+    right if the variance of rewards depends on context or arm; the larger one counts. A target that
+    does not learn adds the variance between contexts.
+
+    Parameters
+    ----------
+    given : Pieces
+        What the estimate is made of.
+    share : ndarray of shape (n,)
+        g of each round, with the sum 1.
+    """
+    if given.mean_square is None:
+        return None
+    q_chosen, q_target = given.model
+    residual = (given.reward - q_chosen) ** 2
+    weight = share * given.weight
+    scale = float(residual.mean())
+    if weight.any():
+        square = weight * weight
+        scale = float(max(weight @ residual / weight.sum(), square @ residual / square.sum()))
+    variance = scale * float(share * share @ given.mean_square)
+    if not given.moves:
+        contexts = share * (q_target - share @ q_target)
+        variance += float(contexts @ contexts)
+    return float(np.sqrt(variance))
 
 
 # Every estimator by its name.
@@ -177,6 +244,7 @@ ESTIMATORS: dict[str, Callable[[Pieces], Estimate]] = {
     "sndr": sndr,
     "switch": switch,
     "dros": dros,
+    "cressie-read": cressie_read,
     "minvar": minvar,
     "stablevar": stablevar,
 }

@@ -10,8 +10,9 @@ import numpy as np
 from keyhole import checks
 from keyhole.core import Floats
 from keyhole.errors import InvalidValue, shown
-from keyhole.evaluation.adaptive import variances
+from keyhole.evaluation.adaptive import mean_squares, min_support, variances
 from keyhole.evaluation.audit import LIMIT, require_sound
+from keyhole.evaluation.bounds import check_bounds
 from keyhole.evaluation.estimators import CENTRED, ESTIMATORS, Estimate, Pieces, effective_size
 from keyhole.evaluation.formats import Format
 from keyhole.evaluation.logged import Logged
@@ -31,6 +32,7 @@ def evaluate(
     level: float = 0.95,
     threshold: float = 10.0,
     shrinkage: float = 100.0,
+    bounds: tuple[float, float] | None = None,
     min_size: float = 30.0,
     check: bool = True,
 ) -> Evaluation:
@@ -52,14 +54,17 @@ def evaluate(
     format : str or Format, optional
         Format of the log, as in `Logged.of`. By default that of its content.
     estimator : str or iterable of str, optional
-        One or more of "ips", "snips", "dm", "dr", "sndr", "switch", "dros", "minvar", "stablevar".
-        By default "minvar", or "snips" for a log without means.
+        One or more of "ips", "snips", "dm", "dr", "sndr", "switch", "dros", "cressie-read",
+        "minvar", "stablevar". By default "minvar", or "snips" for a log without means.
     level : float, default 0.95
         Confidence level.
     threshold : float, default 10.0
         Weights above it are set to 0 by "switch".
     shrinkage : float, default 100.0
         l of the weights l w / (w^2 + l) of "dros".
+    bounds : tuple of float, optional
+        Smallest and largest possible reward, for the interval of "cressie-read". By default the
+        smallest and the largest that the log has.
     min_size : float, default 30.0
         Smallest effective sample size for which an estimate is given.
     check : bool, default True
@@ -99,14 +104,20 @@ def evaluate(
         raise InvalidValue(
             f"log must have 2 rounds before its first missing reward, got {used.n_rounds}"
         )
+    if bounds is not None:
+        check_bounds(used.reward, bounds)
+        bounds = (float(bounds[0]), float(bounds[1]))
+    options: dict[str, Any] = {"threshold": threshold, "shrinkage": shrinkage, "bounds": bounds}
     tracks = Tracks(used)
     rows: list[PolicyValue] = []
     for policy, target in named_targets(policies).items():
         propensities = tracks.propensities(target)
-        pieces = pieces_of(used, propensities)._replace(threshold=threshold, shrinkage=shrinkage)
+        pieces = pieces_of(used, propensities)._replace(**options)
         if any(name in ADAPTIVE for name in names):
-            variance = variances(propensities, tracks.logged, tracks.checkpoints)
-            pieces = pieces._replace(variance=variance)
+            pieces = pieces._replace(
+                variance=variances(propensities, tracks.logged, tracks.checkpoints),
+                mean_square=mean_squares(propensities, tracks.logged),
+            )
         unsupported, limits = _unsupported(used, propensities), (level, min_size)
         rows += [_row(policy, name, pieces, unsupported, limits) for name in names]
     return Evaluation(
@@ -215,7 +226,7 @@ def _doubt(weight: Floats) -> str:
 def _unsupported(log: Logged, propensities: Propensities) -> float:
     if log.propensity is None:
         return float("nan")
-    rare = log.propensity < 0.1 / np.sqrt(log.n_rounds)
+    rare = log.propensity < min_support(log.n_rounds)
     return float(propensities.rows[rare].sum() / log.n_rounds)
 
 

@@ -18,6 +18,7 @@ from keyhole.errors import InvalidValue, shown
 from keyhole.evaluation import extras
 from keyhole.evaluation.audit import require_sound
 from keyhole.evaluation.boundary import lower_bounds
+from keyhole.evaluation.bounds import check_bounds
 from keyhole.evaluation.evaluating import pieces_of
 from keyhole.evaluation.logged import Logged
 from keyhole.evaluation.targets import Propensities, Target, Tracks, name_of
@@ -321,28 +322,13 @@ def _prepare(
         require_sound(given)
     used = given.head(given.n_rewarded)
     if bounds is not None:
-        _check_bounds(used.reward, bounds)
+        check_bounds(used.reward, bounds)
     first = ASYMPTOTIC_START if bounds is None else 1
     if used.n_rounds < first:
         raise InvalidValue(
             f"log must have {first} rounds before its first missing reward, got {used.n_rounds}"
         )
     return used, Tracks(used).propensities(policy), _looks(looks, first, used.n_rounds)
-
-
-def _check_bounds(reward: Floats, bounds: tuple[float, float]) -> None:
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise InvalidValue(f"bounds must be two numbers or None, got {shown(bounds)}")
-    worst, best = (checks.real("bounds", one) for one in bounds)
-    if not worst < best:
-        raise InvalidValue(f"bounds must be increasing, got {shown(bounds)}")
-    outside = (reward < worst) | (reward > best)
-    if outside.any():
-        t = int(outside.argmax())
-        raise InvalidValue(
-            f"reward[{t}] must be from {worst:g} to {best:g}, got {reward[t]:g}: give the bounds "
-            "of all possible rewards, or bounds=None"
-        )
 
 
 def _looks(looks: Any, first: int, n: int) -> Ints:
