@@ -76,7 +76,8 @@ def test_a_writer_that_is_gone_answers_for_none_of_the_next() -> None:
         assert (first.done(), second.done()) == (True, False)
         tell(commits, service, 5)
         await asyncio.wait_for(second, 1.0)
-        assert [id(one) for one in commits._waiting] == [id(service.writer)]
+        waiting: list[Any] = list(commits._waiting)
+        assert waiting == [service.writer]
 
     asyncio.run(work())
 

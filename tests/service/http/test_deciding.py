@@ -68,6 +68,8 @@ def test_without_an_id_each_request_gets_one_ordered_by_time(home: Local) -> Non
         ('{"context": [1, NaN]}', 400, "must be JSON"),
         ('{"context": [1, 1e999]}', 422, "out of range"),
         ('{"context": [1, "x"]}', 422, "float"),
+        ('{"context": {"a": 1' + "0" * 5000 + "}}", 422, ""),
+        ('{"context": {"a": "\\ud800"}}', 400, "must be JSON"),
         ('{"contxt": [1, 2]}', 422, "unknown field `contxt`"),
         ('{"context": [1]}', 422, "2 numbers"),
         ('{"context": {"a": 1}}', 422, ""),
@@ -175,6 +177,10 @@ def test_actions_with_features_make_a_loop_that_knows_new_ones(home: Local) -> N
         ({"context": [], "actions": [{"id": "A"}]}, "at least one field"),
         ({"context": {"a": [1]}, "actions": [{"id": "A"}]}, "context.a must be a number"),
         ({"context": {"a": 1}, "actions": []}, "lists its actions"),
+        ({"context": {"a": 1}, "actions": [{"id": "A"}], "exclude": ["A"]}, "at least one"),
+        ({"context": {"a": 1}, "actions": [{"id": "A"}], "event_id": ""}, "event_id"),
+        ({"context": {"a": 1}, "actions": [{"id": "A"}], "at_least": 3}, "at_least"),
+        ({"context": {"a": 1e60}, "actions": [{"id": "A"}]}, "a must be"),
         (
             {
                 "context": {str(i): i for i in range(10)},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from keyhole.service.http import batches, responses
-from keyhole.service.http.proposing import proposed
+from keyhole.service.http.proposing import check_first, proposed
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import JSON, Response
 from keyhole.service.loop import Decided
@@ -54,7 +54,9 @@ def decided_by(app: Application, request: Request, given: DecideRequest) -> Deci
     except UnknownLoop:
         if "admin" not in request.key.roles:
             raise
-    service.create(name, proposed(given))
+    settings = proposed(given)
+    check_first(settings, given)
+    service.create(name, settings)
     return service.decide(name, given)
 
 

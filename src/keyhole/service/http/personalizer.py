@@ -12,6 +12,7 @@ import msgspec
 from keyhole.service.http import rank, responses
 from keyhole.service.http.about import About
 from keyhole.service.http.problems import Problem
+from keyhole.service.http.proposing import check_first
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import Response
 from keyhole.service.http.routing import Handler, Route
@@ -94,7 +95,9 @@ async def ranked(app: Application, request: Request, name: str) -> Response:
     except UnknownLoop:
         if "admin" not in request.key.roles:
             raise
-        loop = service.create(name, rank.proposed(given))
+        settings = rank.proposed(given)
+        check_first(settings, rank.without_unknown(settings, given)[0])
+        loop = service.create(name, settings)
     decided = service.decide(name, rank.known(loop, given), rank.digest(asked))
     response = responses.json(ranking(decided.answer, given.exclude), 201)
     await app.commits.wait(decided.unit)

@@ -20,6 +20,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keyhole.errors import InvalidValue, shown
+from keyhole.online import Bandit
+from keyhole.service.candidates import Candidates
+from keyhole.service.loop import check_id
 from keyhole.service.requests import DecideRequest
 from keyhole.service.settings import LoopSettings
 
@@ -51,6 +54,26 @@ def proposed(request: DecideRequest) -> LoopSettings:
     return LoopSettings.of(by_records(request.context, records, names))
 
 
+def check_first(settings: LoopSettings, request: DecideRequest) -> None:
+    """Raise if a loop that is made for a request could not answer it: none is made then.
+
+    Parameters
+    ----------
+    settings : LoopSettings
+        The settings of the loop.
+    request : DecideRequest
+        Its first request.
+    """
+    if request.event_id is not None:
+        check_id("event_id", request.event_id)
+    if request.at_least is not None:
+        raise InvalidValue(f"at_least must be null for a new loop, got {request.at_least}")
+    bandit: Any = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
+    candidates = Candidates.of(bandit, settings, request)
+    among: Any = candidates.records or candidates.names
+    bandit.choice_probabilities(candidates.context, among=among)
+
+
 def by_records(
     context: Mapping[str, Any], records: list[dict[str, Any]], names: list[str]
 ) -> dict[str, Any]:
@@ -71,11 +94,11 @@ def by_records(
         return {"features": kinds("context", [context]), "arms": names}
     arms = kinds("actions: features", records)
     features = kinds("context", [context]) if context else {}
-    pairs = [[one, f"arm.{other}"] for one in _fields(features) for other in _fields(arms)]
+    pairs = [[one, f"arm.{other}"] for one in fields_of(features) for other in fields_of(arms)]
     if len(pairs) > MOST_CROSSES:
         raise InvalidValue(
-            f"the context has {len(_fields(features))} fields and the actions "
-            f"{len(_fields(arms))}, and a loop that is made by its first request crosses at most "
+            f"the context has {len(fields_of(features))} fields and the actions "
+            f"{len(fields_of(arms))}, and a loop that is made by its first request crosses at most "
             f"{MOST_CROSSES} pairs of them: create the loop with PUT, and say which count"
         )
     return {
@@ -121,7 +144,8 @@ def kinds(name: str, records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _fields(features: Mapping[str, Any]) -> list[str]:
+def fields_of(features: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields of the arguments of `Features`."""
     return [
         name for kind in ("numbers", "booleans", "categories") for name in features.get(kind, ())
     ]

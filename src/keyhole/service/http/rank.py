@@ -19,9 +19,8 @@ from typing import Any
 
 import msgspec
 
-from keyhole.core import Features
 from keyhole.errors import InvalidValue, shown
-from keyhole.service.http.proposing import MOST_CROSSES, by_records
+from keyhole.service.http.proposing import MOST_CROSSES, by_records, fields_of
 from keyhole.service.loop import Loop
 from keyhole.service.requests import Action, DecideRequest
 from keyhole.service.settings import LoopSettings
@@ -153,14 +152,29 @@ def known(loop: Loop, given: DecideRequest) -> DecideRequest:
     given : DecideRequest
         The request.
     """
-    features = loop.bandit.learner.features
-    arms = features.arms if isinstance(features, Features) else None
-    fields = set() if arms is None else set(arms.fields)
+    kept, ignored = without_unknown(loop.settings, given)
+    loop.count_ignored(ignored)
+    return kept
+
+
+def without_unknown(
+    settings: LoopSettings, given: DecideRequest
+) -> tuple[DecideRequest, list[str]]:
+    """Return a request without features of actions that settings do not have, and these.
+
+    Parameters
+    ----------
+    settings : LoopSettings
+        The settings of a loop.
+    given : DecideRequest
+        The request.
+    """
+    arms = (settings.features or {}).get("arms") or {}
+    fields = set(fields_of(arms))
     actions, ignored = [], []
     for action in given.actions or ():
         record = action.features or {}
         ignored += [f"arm.{name}" for name in record if name not in fields]
         kept = {name: value for name, value in record.items() if name in fields}
         actions.append(Action(id=action.id, features=kept or None))
-    loop.count_ignored(ignored)
-    return msgspec.structs.replace(given, actions=actions)
+    return msgspec.structs.replace(given, actions=actions), ignored

@@ -24,6 +24,9 @@ from keyhole.service.http.making import Options, application
 STOPS = (signal.SIGINT, signal.SIGTERM)
 # Seconds that accepted requests have to be answered after the service was told to stop.
 GRACE = 30
+# Seconds that a connection without requests is kept: longer than clients do, which then never send
+# to one that is being closed.
+KEEP_ALIVE = 30
 # Connections at a time; further ones get 503.
 MOST_CONNECTIONS = 10_000
 
@@ -130,6 +133,7 @@ def server_of(app: Any) -> Any:
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=KEEP_ALIVE,
         limit_concurrency=MOST_CONNECTIONS,
         backlog=2048,
     )
