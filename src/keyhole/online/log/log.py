@@ -17,7 +17,7 @@ from keyhole.online.log.events import UNKNOWN, WORDS, Events
 from keyhole.online.sharing import Shared
 
 if TYPE_CHECKING:
-    from keyhole.core import Policy, Recipe
+    from keyhole.core import AnyLearner, Policy, Recipe
     from keyhole.online.bandit import Bandit
 
 
@@ -181,7 +181,13 @@ class Log(Shared):
         with self._lock:
             return self._events.state(_checked_event(event))
 
-    def replay(self, *, policy: Policy | None = None, features: Recipe | None = None) -> Bandit:
+    def replay(
+        self,
+        *,
+        policy: Policy | None = None,
+        features: Recipe | None = None,
+        learner: AnyLearner | None = None,
+    ) -> Bandit:
         """Return the bandit that wrote this log, to the bit: all it had learned, and its draws.
 
         Every choice is made again, and compared with the log.
@@ -190,15 +196,17 @@ class Log(Shared):
         ----------
         policy, features
             As in `Bandit.load`.
+        learner : AnyLearner, optional
+            Needed only for a learner of your own, with the settings that it had.
 
         Raises
         ------
         FileError
             If a row does not follow from those before it.
         """
-        from keyhole.online.log.replaying import replayed
+        from keyhole.online.log.replaying import Own, replayed
 
-        return replayed(self, policy=policy, features=features)
+        return replayed(self, Own(policy, features, learner))
 
     def columns(self) -> dict[str, Any]:
         """Return the decisions and their rewards as arrays by name, for `kh.evaluate`."""
@@ -257,6 +265,11 @@ class Log(Shared):
         if self._appender is None:
             raise InvalidValue(f"{self.path} was closed: give a new bandit Log({str(self.path)!r})")
         self._appender.check()
+
+    def give_up(self, reason: str) -> None:
+        """Write nothing any more, since the bandit is ahead of its rows."""
+        if self._appender is not None:
+            self._appender.broken = reason
 
     @property
     def is_parquet(self) -> bool:

@@ -74,6 +74,7 @@ def schema(*, names_are_numbers: bool) -> pa.Schema:
         "key": text,
         "dropped": arrow.bool_(),
         "context": numbers,
+        "clipped": numbers,
         "other": text,
     }
     return arrow.schema(list(columns.items()), metadata={VERSION: str(rows.SCHEMA).encode()})
@@ -177,5 +178,5 @@ def _row(path: Path, seq: int, record: dict[str, Any]) -> rows.AnyRow:
 
 def _with_nulls(kind: Any, record: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that have to be there, though they are null."""
-    always = ("probability",) if kind is rows.Decision else ("event",)
+    always = ("probability", "score") if kind is rows.Decision else ("event",)
     return {name: record[name] for name in always}

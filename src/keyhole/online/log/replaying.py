@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.core import Encoder, Policy, Recipe
-from keyhole.errors import FileError, FileMissing, KeyholeError, KeyholeWarning
+from keyhole.core import AnyLearner, Encoder, Policy, Recipe
+from keyhole.errors import FileError, FileMissing, InvalidValue, KeyholeError, KeyholeWarning, shown
 from keyhole.files import Path
 from keyhole.online.bandit import Bandit
 from keyhole.online.decision import Decision
@@ -21,56 +22,75 @@ from keyhole.online.log import rows
 from keyhole.online.log.events import DECIDED, UNKNOWN
 from keyhole.online.log.log import Log
 from keyhole.online.log.packing import unpacked
-from keyhole.online.logged import LoggedBandit
+from keyhole.online.logged import LoggedBandit, LoggedOwnBandit
 
 
-def replayed(log: Log, *, policy: Policy | None, features: Recipe | None) -> Bandit:
+class Own(NamedTuple):
+    """What no row can hold, and its user gives: see `Bandit.from_log`."""
+
+    policy: Policy | None = None
+    features: Recipe | None = None
+    learner: AnyLearner | None = None
+
+
+def replayed(log: Log, own: Own) -> Bandit:
     """Return the bandit of a log, which writes nothing.
 
     Parameters
     ----------
     log : Log
         The log.
-    policy, features
-        As in `Bandit.load`.
+    own : Own
+        What no row can hold.
     """
-    return _folded(log, policy, features).without_log()
+    bandit: Bandit = folded(log, log.name, own).without_log()
+    return bandit
 
 
-def resumed(log: Log | Path, *, policy: Policy | None, features: Recipe | None) -> Bandit:
+def resumed(log: Log | Path, own: Own) -> Bandit:
     """Return the bandit of a log, which goes on writing to it, in a run of its own.
 
     Parameters
     ----------
     log : Log or path-like
         The log.
-    policy, features
-        As in `Bandit.load`.
+    own : Own
+        What no row can hold.
     """
     opened = log if isinstance(log, Log) else Log(log)
     if not opened.exists:
         raise FileMissing(f"there is no log {opened.path}: a new bandit begins one")
     opened.open()  # first: nobody else may write meanwhile
     try:
-        bandit = _folded(opened, policy, features)
+        bandit: Any = folded(opened, opened.name, own)
         bandit.resume(opened)
     except BaseException:
         opened.close()
         raise
-    return bandit
+    found: Bandit = bandit
+    return found
 
 
-def _folded(log: Log, policy: Policy | None, features: Recipe | None) -> LoggedBandit:
-    """Return the bandit that follows from all rows."""
-    replay = Replay(log.name, policy, features)
+def folded(given: Iterable[rows.AnyRow], name: str, own: Own) -> Any:
+    """Return the bandit that follows from rows; it has no log yet.
+
+    Parameters
+    ----------
+    given : iterable of rows
+        All rows, in order: those of a `Log`, or of any other `Store`.
+    name : str
+        What the log is called in messages.
+    own : Own
+        What no row can hold.
+    """
+    replay = Replay(name, own)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
-        for row in log:
+        for row in given:
             replay.take(row)
     if replay.bandit is None:
-        raise FileError(f"{log.path} has no rows")
-    bandit: LoggedBandit = replay.bandit
-    return bandit
+        raise FileError(f"{name} has no rows")
+    return replay.bandit
 
 
 class Replay:
@@ -80,13 +100,15 @@ class Replay:
     ----------
     name : str
         What the log is called in messages.
-    policy, features
-        As in `Bandit.load`.
+    own : Own
+        What no row can hold.
     """
 
-    def __init__(self, name: str, policy: Policy | None, features: Recipe | None) -> None:
-        self.name, self.policy, self.features = name, policy, features
+    def __init__(self, name: str, own: Own) -> None:
+        self.name, self.own = name, own
         self.bandit: Any = None
+        self.plain: Any = Bandit  # whose calls are made: they write nothing
+        self.sensors: list[Any] = []  # the names of the sensors
         # Decisions that have no reward yet, by id; and those without an id, in order.
         self.decisions: dict[str, Decision] = {}
         self.nameless: deque[Decision] = deque()
@@ -111,21 +133,34 @@ class Replay:
                 f"row {row.seq} of {self.name} does not follow from those before it: {reason}"
             ) from None
 
+    # -- runs -------------------------------------------------------------------------------------
+
     def _start(self, row: rows.Start) -> None:
         if self.bandit is None:
-            content = unpacked(row.bandit)
-            self.bandit = LoggedBandit.load(
-                content, policy=self.policy, features=self.features, resume=True
-            )
+            self.bandit = self._begun(row)
+            self.plain, self.sensors = self.bandit._unlogged, row.sensors or []
         elif not row.resumed:
             raise FileError("a second bandit begins, which does not go on from the first")
         # One that is resumed is that of the rows before, in a run of its own.
         self.bandit.begin_run(row.run)
 
+    def _begun(self, row: rows.Start) -> Any:
+        content, (policy, features, learner) = unpacked(row.bandit), self.own
+        if row.learner == "own":
+            return LoggedOwnBandit.begun(content, learner)
+        if learner is not None:
+            raise InvalidValue(
+                f"learner is for a learner of one's own, and this log has its learner: {row.policy}"
+            )
+        return LoggedBandit.load(content, policy=policy, features=features, resume=True)
+
+    # -- choices ----------------------------------------------------------------------------------
+
     def _decision(self, row: rows.Decision) -> None:
         if row.batch is None:
             y = np.array(row.y, dtype=np.float64)
-            made = Bandit.choose(self.bandit, y, among=row.arms)
+            sensor = None if row.sensor is None else self.sensors[row.sensor]
+            made = self.plain.choose(self.bandit, y, among=row.arms, sensor=sensor)
             self._check(row, made)
             self.decisions[row.event] = made
             return
@@ -135,7 +170,7 @@ class Replay:
         first, self.choices, batch = self.choices[0], [], self.choices
         y = np.array([one.y for one in batch], dtype=np.float64)  # (n, 1 or n_arms, dim)
         rounds = y if y.shape[1] > 1 else y[:, 0]
-        chosen = Bandit.choose_many(self.bandit, rounds, among=first.arms)
+        chosen = self.plain.choose_many(self.bandit, rounds, among=first.arms)
         for one, each in zip(batch, chosen, strict=True):
             self._check(one, each)
             self.decisions[one.event] = each
@@ -146,6 +181,8 @@ class Replay:
         if wanted != found:
             raise FileError(f"it has {wanted}, and the replay {found}")
 
+    # -- rewards ----------------------------------------------------------------------------------
+
     def _given(self, row: rows.Given) -> None:
         made = Decision.from_dict(row.decision)
         if row.event is None:
@@ -154,25 +191,29 @@ class Replay:
             self.bandit.note_given(DECIDED if row.event in self.decisions else UNKNOWN, row.event)
             self.decisions[row.event] = made
 
-    def _of(self, row: rows.Reward) -> Decision:
+    def _of(self, row: rows.Reward | rows.Context) -> Decision:
         if row.event is None:
             return self.nameless.popleft()
         if row.event not in self.decisions:
-            raise FileError(f"there is no decision {row.event!r}")
-        if row.key is not None:
+            raise FileError(f"there is no decision {shown(row.event)}")
+        if isinstance(row, rows.Reward) and row.key is not None:
             self.bandit.note_key(row.key, row.event)
         return self.decisions[row.event]
 
     def _reward(self, row: rows.Reward) -> None:
         if row.batch is None:
-            Bandit.learn(self.bandit, self._of(row), row.value, again=row.again)
+            options = {"again": row.again, "context": row.context}
+            self.plain.learn(self.bandit, self._of(row), row.value, **options)
             return
         self.rewards.append(row)
         if row.batch[0] + 1 < row.batch[1]:
             return
         batch, self.rewards = self.rewards, []
         listed, values = [self._of(one) for one in batch], [one.value for one in batch]
-        Bandit.learn_many(self.bandit, listed, values, again=batch[0].again)
+        self.plain.learn_many(self.bandit, listed, values, again=batch[0].again)
+
+    def _context(self, row: rows.Context) -> None:
+        self.plain.learn_context(self.bandit, self._of(row), row.context)
 
     def _counted(self, row: rows.Counted) -> None:
         self.bandit.note_counted(row.term.key)
@@ -180,12 +221,16 @@ class Replay:
     def _amend(self, row: rows.Amend) -> None:
         if row.term is not None:
             self.bandit.exchange(row.term, row.value)
+            self.bandit.note_amended(row.event, row.value)
 
     def _forget(self, row: rows.Forget) -> None:
         self.bandit.take_out(row.terms)
+        self.bandit.note_forgotten(row.event)
+
+    # -- what else changes a bandit ---------------------------------------------------------------
 
     def _observe(self, row: rows.Observe) -> None:
-        Bandit.observe(self.bandit, np.array(row.y, dtype=np.float64))
+        self.plain.observe(self.bandit, np.array(row.y, dtype=np.float64))
 
     def _levels(self, row: rows.Levels) -> None:
         encoder = self.bandit._learned.encoder
@@ -197,15 +242,16 @@ class Replay:
         if row.added:
             with_records = any(record is not None for _, record in row.added)
             names: Any = [name for name, _ in row.added]
-            Bandit.add_arms(self.bandit, dict(row.added) if with_records else names)
+            self.plain.add_arms(self.bandit, dict(row.added) if with_records else names)
         if row.removed:
-            Bandit.remove_arms(self.bandit, row.removed)
+            self.plain.remove_arms(self.bandit, row.removed)
 
     def _merge(self, row: rows.Merge) -> None:
+        policy, features, _ = self.own
         files = [None if one is None else unpacked(one) for one in (row.other, row.base)]
         other, base = (
-            None if one is None else Bandit.load(one, policy=self.policy, features=self.features)
+            None if one is None else Bandit.load(one, policy=policy, features=features)
             for one in files
         )
         assert other is not None
-        Bandit.merge(self.bandit, other, base=base)
+        self.plain.merge(self.bandit, other, base=base)

@@ -129,12 +129,13 @@ class Decision(Row, frozen=True, kw_only=True):
         The chosen arm.
     probability : float or None
         The probability with which it was chosen.
-    score : float
-        Its score.
+    score : float or None
+        Its score; None for a learner of one's own.
     y : list
         The observation, a row for all arms or one for each candidate; null if an entry is missing.
-    mean, width, optimism, dispersion : list of float
-        Of each candidate; one number of `optimism` and `dispersion` if all have the same.
+    mean, width, optimism, dispersion : list of float, optional
+        Of each candidate; one number of `optimism` and `dispersion` if all have the same. A
+        learner of one's own has none.
     epsilon : float, default 0
         The probability of a uniform pick.
     arms : list, optional
@@ -160,12 +161,12 @@ class Decision(Row, frozen=True, kw_only=True):
     version: int
     arm: Name
     probability: float | None
-    score: float
+    score: float | None
     y: list[Numbers]
-    mean: list[float]
-    width: list[float]
-    optimism: list[float]
-    dispersion: list[float]
+    mean: list[float] | None = None
+    width: list[float] | None = None
+    optimism: list[float] | None = None
+    dispersion: list[float] | None = None
     epsilon: float = 0.0
     arms: list[Name] | None = None
     x: list[float] | None = None
@@ -211,6 +212,8 @@ class Reward(Row, frozen=True, kw_only=True):
         Whether it was left out, since an entry was missing.
     context : list of float, optional
         The context, if it came with the reward.
+    clipped : list of float, optional
+        The context as it was learned, if it was clipped.
     """
 
     event: str | None
@@ -223,6 +226,7 @@ class Reward(Row, frozen=True, kw_only=True):
     key: str | None = None
     dropped: bool = False
     context: list[float] | None = None
+    clipped: list[float] | None = None
 
 
 class Counted(Row, frozen=True, kw_only=True):
@@ -233,10 +237,11 @@ class Counted(Row, frozen=True, kw_only=True):
 
 
 class Context(Row, frozen=True, kw_only=True):
-    """The context of a decision became known after its reward."""
+    """The context of a decision became known after its reward; `clipped` if it was clipped."""
 
     event: str
     context: list[float]
+    clipped: list[float] | None = None
 
 
 class Observe(Row, frozen=True, kw_only=True):

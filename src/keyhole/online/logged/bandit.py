@@ -13,10 +13,12 @@ from keyhole.core import (
     Floats,
     Learner,
     Policy,
+    Recipe,
     Seed,
     Term,
     amend_term,
     forget_terms,
+    kernels,
 )
 from keyhole.errors import InvalidValue
 from keyhole.files import Path
@@ -28,6 +30,7 @@ from keyhole.online.log import Store, rows
 from keyhole.online.log.decisions import Columns, decision_of
 from keyhole.online.log.packing import packed
 from keyhole.online.log.terms import Learned
+from keyhole.online.logged.fields import score_fields
 from keyhole.online.logged.terms import Terms, as_floats
 from keyhole.online.logged.writing import Writes
 
@@ -64,6 +67,22 @@ class LoggedBandit(Writes):
         super()._set(*parts)
         self._learned.fixed = []
         self._terms = Terms(self._learned)
+
+    @classmethod
+    def _of_record(
+        cls,
+        record: storage.Record,
+        *,
+        policy: Policy | None,
+        features: Recipe | None,
+        random: kernels.Bits | None,
+    ) -> Bandit:
+        if record.header["format"] == storage.SENSOR_FORMAT:
+            from keyhole.online import sensor_storage
+            from keyhole.online.logged.sensing import LoggedSensorBandit
+
+            return LoggedSensorBandit.of_parts(sensor_storage.parse(record, policy), random)
+        return super()._of_record(record, policy=policy, features=features, random=random)
 
     def _start_fields(self) -> dict[str, Any]:
         policy = self.policy
@@ -211,7 +230,6 @@ class LoggedBandit(Writes):
         candidates : list of arms, optional
             The candidates, if they were not all arms.
         """
-        mean, width, optimism, dispersion = decision._description.tolist()
         version, offset = state
         predicted, grown = decision._predicted, decision._grown
         return {
@@ -222,10 +240,7 @@ class LoggedBandit(Writes):
             "probability": decision.probability,
             "score": decision._score,
             "y": [row.tolist() for row in seen],
-            "mean": [value + offset for value in mean] if offset else mean,
-            "width": width,
-            "optimism": _once(optimism),
-            "dispersion": _once(dispersion),
+            **score_fields(decision._description, offset),
             "epsilon": decision._epsilon,
             "arms": candidates,
             "x": None if decision._design is None else decision._design.tolist(),
@@ -528,8 +543,3 @@ class LoggedBandit(Writes):
 
 def _row_term(one: Term) -> rows.Term:
     return rows.Term(arm=one.arm, value=one.reward, x=one.design.tolist(), key=one.key)
-
-
-def _once(values: list[float]) -> list[float]:
-    """Return one number in place of equal ones."""
-    return values[:1] if values.count(values[0]) == len(values) else values
