@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from keyhole import checks
 from keyhole.core import Arm, Floats, Ints, Sharing, arm_name
 from keyhole.errors import InvalidValue, UnknownArm, shown
+from keyhole.evaluation.known import SUM_TOLERANCE, KnownCheckpoints
 from keyhole.evaluation.scores import Scores, propensity_of
 
-# Rows of probabilities add up to 1 within this much: files keep six digits.
-SUM_TOLERANCE = 1e-5
+# Columns that are of the log, and have no entry for each round.
+WHOLE = ("arms", "sharing", "prior_precision", "checkpoints", "vetoed", "left_out")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -58,6 +59,15 @@ class Logged:
         Whether arms have parameters of their own, as in `Policy`.
     prior_precision : float, default 1.0
         Prior precision of the logged posterior.
+    checkpoints : mapping, optional
+        Probabilities of the logged policy at other contexts, where they do not follow from
+        `observation`: `starts`, rounds before which it was asked; `contexts`, an array of earlier
+        rounds for each; and `probabilities` of every arm at their contexts, (m, K) for each.
+    vetoed : Logged or mapping, optional
+        Rounds in which another arm was taken in place of the chosen one, with the same columns.
+        They are not used; `audit_log` tells whether vetoes depend on the chosen arm.
+    left_out : mapping of str to int, optional
+        How many other rounds are not among these, by reason, for the audit.
 
     Raises
     ------
@@ -92,6 +102,9 @@ class Logged:
     observation: Floats | None  # (n, 1, d) or (n, K, d)
     sharing: Sharing
     prior_precision: float
+    checkpoints: KnownCheckpoints | None
+    vetoed: Logged | None
+    left_out: tuple[tuple[str, int], ...]
 
     def __init__(
         self,
@@ -109,6 +122,9 @@ class Logged:
         observation: ArrayLike | None = None,
         sharing: Sharing = "per-arm",
         prior_precision: float = 1.0,
+        checkpoints: Any = None,
+        vetoed: Any = None,
+        left_out: Mapping[str, int] | None = None,
     ) -> None:
         names = _names(arms)
         e = _column("probability", probability)
@@ -130,6 +146,9 @@ class Logged:
             "observation": _observation(observation, n, k),
             "sharing": sharing,
             "prior_precision": checks.positive("prior_precision", prior_precision),
+            "checkpoints": KnownCheckpoints.of(checkpoints, n, k),
+            "vetoed": None if vetoed is None else Logged.of(vetoed),
+            "left_out": _left_out(left_out),
         }
         if not isinstance(sharing, str) or sharing not in get_args(Sharing):
             raise checks.unknown("sharing", sharing, get_args(Sharing))
@@ -232,7 +251,7 @@ class Logged:
         if n == self.n_rounds:
             return self
         cut = object.__new__(type(self))
-        per_round = {field.name for field in fields(self)} - {"arms", "sharing", "prior_precision"}
+        per_round = {field.name for field in fields(self)}.difference(WHOLE)
         cut._set(
             {
                 field.name: value[:n] if field.name in per_round and value is not None else value
@@ -240,6 +259,8 @@ class Logged:
                 for value in [getattr(self, field.name)]
             }
         )
+        if self.checkpoints is not None:
+            cut._set({"checkpoints": self.checkpoints.head(n)})
         for name in ("candidates", "computed"):
             known = self.__dict__.get(name)
             if known is not None:
@@ -303,6 +324,15 @@ class Logged:
                 f"observation[{at}] must be a number, got nan: log what the posterior saw"
             )
         self._set({"observation": np.where(lost, 0.0, self.observation)})
+
+
+def _left_out(given: Any) -> tuple[tuple[str, int], ...]:
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidValue(f"left_out must be a mapping of reasons to counts, got {shown(given)}")
+    return tuple(
+        (str(reason), checks.integer(f"left_out[{reason!r}]", n, min_value=0))
+        for reason, n in (given or {}).items()
+    )
 
 
 def _place(wrong: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -177,8 +177,8 @@ class Log(Shared):
 
     def state(self, event: str) -> int:
         """Return the state of an event as a number, that of its word in `status`."""
-        self.refresh()
         with self._lock:
+            self.refresh()
             return self._events.state(_checked_event(event))
 
     def replay(
@@ -208,11 +208,20 @@ class Log(Shared):
 
         return replayed(self, Own(policy, features, learner))
 
-    def columns(self) -> dict[str, Any]:
-        """Return the decisions and their rewards as arrays by name, for `kh.evaluate`."""
-        from keyhole.online.log.columns import columns
+    def columns(
+        self, *, policy: Policy | None = None, features: Recipe | None = None
+    ) -> dict[str, Any]:
+        """Return the decisions and their rewards as arrays by name, for `kh.evaluate`.
 
-        return columns(self)
+        Parameters
+        ----------
+        policy, features
+            As in `replay`.
+        """
+        from keyhole.online.log.columns import columns
+        from keyhole.online.log.replaying import Own
+
+        return columns(self, Own(policy, features))
 
     def to_parquet(self, path: Path) -> int:
         """Write all rows to a Parquet file, and return their number.

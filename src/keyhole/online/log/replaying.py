@@ -1,15 +1,17 @@
 """The fold: the bandit that follows from the rows of a log, to the bit, whatever keeps them.
 
 Every call that a row tells of is made again, with the same random numbers. A choice must come out
-as it is in the log: arm, probability and score.
+as it is in the log: arm, probability and score. Without `verify` choices are believed: what they
+change is done, but no arm is scored and no random number is drawn. What is learned is the same.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,10 +21,15 @@ from keyhole.files import Path
 from keyhole.online.bandit import Bandit
 from keyhole.online.decision import Decision
 from keyhole.online.log import rows
+from keyhole.online.log.decisions import decision_of, last_decision
 from keyhole.online.log.events import DECIDED, UNKNOWN
 from keyhole.online.log.log import Log
 from keyhole.online.log.packing import unpacked
 from keyhole.online.logged import LoggedBandit, LoggedOwnBandit
+
+# Decisions that are kept for their rewards; older ones are looked up. They take about a kilobyte.
+MOST_KEPT = 20_000
+Find: TypeAlias = Callable[[str], list[rows.AnyRow]]
 
 
 class Own(NamedTuple):
@@ -43,7 +50,9 @@ def replayed(log: Log, own: Own) -> Bandit:
     own : Own
         What no row can hold.
     """
-    bandit: Bandit = folded(log, log.name, own).without_log()
+    # A Parquet file has no rows that could be looked up one by one.
+    find = None if log.is_parquet else log.rows_of
+    bandit: Bandit = folded(log, log.name, own, find).without_log()
     return bandit
 
 
@@ -62,7 +71,7 @@ def resumed(log: Log | Path, own: Own) -> Bandit:
         raise FileMissing(f"there is no log {opened.path}: a new bandit begins one")
     opened.open()  # first: nobody else may write meanwhile
     try:
-        bandit: Any = folded(opened, opened.name, own)
+        bandit: Any = folded(opened, opened.name, own, opened.rows_of)
         bandit.resume(opened)
     except BaseException:
         opened.close()
@@ -71,7 +80,7 @@ def resumed(log: Log | Path, own: Own) -> Bandit:
     return found
 
 
-def folded(given: Iterable[rows.AnyRow], name: str, own: Own) -> Any:
+def folded(given: Iterable[rows.AnyRow], name: str, own: Own, find: Find | None = None) -> Any:
     """Return the bandit that follows from rows; it has no log yet.
 
     Parameters
@@ -82,15 +91,24 @@ def folded(given: Iterable[rows.AnyRow], name: str, own: Own) -> Any:
         What the log is called in messages.
     own : Own
         What no row can hold.
+    find : callable, optional
+        `Store.rows_of`, by which old decisions are found. Without it all are kept in memory.
     """
-    replay = Replay(name, own)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
+    replay = Replay(name, own, find=find)
+    with quietly():
         for row in given:
             replay.take(row)
     if replay.bandit is None:
         raise FileError(f"{name} has no rows")
     return replay.bandit
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Ignore warnings, which were given when it happened."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KeyholeWarning)
+        yield
 
 
 class Replay:
@@ -102,15 +120,22 @@ class Replay:
         What the log is called in messages.
     own : Own
         What no row can hold.
+    verify : bool, default True
+        Make every choice again, and compare it. Otherwise choices are believed, and the random
+        stream of the bandit stays where it was.
+    find : callable, optional
+        `Store.rows_of`, by which old decisions are found. Without it all are kept in memory.
     """
 
-    def __init__(self, name: str, own: Own) -> None:
-        self.name, self.own = name, own
+    def __init__(
+        self, name: str, own: Own, *, verify: bool = True, find: Find | None = None
+    ) -> None:
+        self.name, self.own, self.verify, self.find = name, own, verify, find
         self.bandit: Any = None
         self.plain: Any = Bandit  # whose calls are made: they write nothing
         self.sensors: list[Any] = []  # the names of the sensors
         # Decisions that have no reward yet, by id; and those without an id, in order.
-        self.decisions: dict[str, Decision] = {}
+        self.decisions: dict[str, Decision | rows.Decision] = {}
         self.nameless: deque[Decision] = deque()
         self.choices: list[rows.Decision] = []  # of a batch that is not complete
         self.rewards: list[rows.Reward] = []
@@ -157,12 +182,15 @@ class Replay:
     # -- choices ----------------------------------------------------------------------------------
 
     def _decision(self, row: rows.Decision) -> None:
+        if not self.verify:
+            self._believe(row)
+            return
         if row.batch is None:
             y = np.array(row.y, dtype=np.float64)
             sensor = None if row.sensor is None else self.sensors[row.sensor]
             made = self.plain.choose(self.bandit, y, among=row.arms, sensor=sensor)
             self._check(row, made)
-            self.decisions[row.event] = made
+            self._keep(row.event, made)
             return
         self.choices.append(row)
         if row.batch[0] + 1 < row.batch[1]:
@@ -173,7 +201,24 @@ class Replay:
         chosen = self.plain.choose_many(self.bandit, rounds, among=first.arms)
         for one, each in zip(batch, chosen, strict=True):
             self._check(one, each)
-            self.decisions[one.event] = each
+            self._keep(one.event, each)
+
+    def _keep(self, event: str, made: Decision | rows.Decision) -> None:
+        """Keep a decision for its reward; the oldest one may have to go."""
+        self.decisions.pop(event, None)  # it becomes the newest one
+        self.decisions[event] = made
+        if self.find is not None and len(self.decisions) > MOST_KEPT:
+            del self.decisions[next(iter(self.decisions))]
+
+    def _believe(self, row: rows.Decision) -> None:
+        """Take over a choice, or, with its last row, those of a batch."""
+        self.choices.append(row)
+        if row.batch is not None and row.batch[0] + 1 < row.batch[1]:
+            return
+        batch, self.choices = self.choices, []
+        self.bandit.believe(np.array([y for one in batch for y in one.y], dtype=np.float64))
+        for one in batch:
+            self._keep(one.event, one)
 
     def _check(self, row: rows.Decision, made: Decision) -> None:
         wanted = (row.event, row.arm, row.probability, row.score)
@@ -188,17 +233,28 @@ class Replay:
         if row.event is None:
             self.nameless.append(made)
         else:
-            self.bandit.note_given(DECIDED if row.event in self.decisions else UNKNOWN, row.event)
-            self.decisions[row.event] = made
+            known = self._found(row.event, row.seq) is not None
+            self.bandit.note_given(DECIDED if known else UNKNOWN, row.event)
+            self._keep(row.event, made)
 
     def _of(self, row: rows.Reward | rows.Context) -> Decision:
         if row.event is None:
             return self.nameless.popleft()
-        if row.event not in self.decisions:
+        found = self._found(row.event, row.seq)
+        if found is None:
             raise FileError(f"there is no decision {shown(row.event)}")
         if isinstance(row, rows.Reward) and row.key is not None:
             self.bandit.note_key(row.key, row.event)
-        return self.decisions[row.event]
+        if isinstance(found, Decision):
+            return found
+        return decision_of(found, self.bandit._decision_columns())
+
+    def _found(self, event: str, seq: int) -> Decision | rows.Decision | rows.Given | None:
+        """Return the decision of an event before a row, or None."""
+        known = self.decisions.get(event)
+        if known is not None or self.find is None:
+            return known
+        return last_decision(row for row in self.find(event) if row.seq < seq)
 
     def _reward(self, row: rows.Reward) -> None:
         if row.batch is None:

@@ -138,6 +138,22 @@ class LoggedSensorBandit(Writes, SensorBandit):
         explored = [part[parameter_of] for part in state.posterior.explorations(state.rule)]
         return np.array([mean[0], width[0], *explored])
 
+    def chances(self, contexts: Sequence[tuple[rows.Decision, list[Arm]]]) -> list[Floats]:
+        """Return the probability of each candidate at the contexts of other rounds, now.
+
+        Parameters
+        ----------
+        contexts : sequence of (Decision, list of arms)
+            The rows of these rounds, and their candidates.
+        """
+        found = []
+        for row, names in contexts:
+            assert row.sensor is not None
+            sensor, y = self._own.names[row.sensor], as_floats(row.y)  # type: ignore[arg-type]
+            chances = self.choice_probabilities(y, among=names, sensor=sensor)
+            found.append(np.array([chances[name] for name in names]))
+        return found
+
     # -- learning ---------------------------------------------------------------------------------
 
     def learn(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from keyhole.core import Arm, Floats
 from keyhole.errors import AlreadyLearned, ForgottenEvent, InvalidValue, UnknownEvent, shown
 from keyhole.files import Path
 from keyhole.online import arguments
@@ -263,6 +264,27 @@ class Writes(Bandit):
         raise NotImplementedError
 
     # -- rows that were read, and not written -----------------------------------------------------
+
+    def believe(self, y: Floats) -> None:
+        """Do what the choice, or choices, of one call have changed besides the random stream.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, dim)
+            What was observed, with NaN where an entry is missing.
+        """
+        del y
+        self._lineage.decisions += 1
+
+    def chances(self, contexts: Sequence[tuple[rows.Decision, list[Arm]]]) -> list[Floats]:
+        """Return the probability of each candidate at the contexts of other rounds, now.
+
+        Parameters
+        ----------
+        contexts : sequence of (Decision, list of arms)
+            The rows of these rounds, and their candidates, all of which the bandit has.
+        """
+        raise NotImplementedError
 
     def note_row(self, seq: int) -> None:
         """Take note of what a row has changed."""
