@@ -544,10 +544,3 @@ def test_kills_lose_nothing_that_was_written(path: Path) -> None:
     log = kh.Log(path)
     log.replay()
     assert log.counts["learned"] > 100
-
-
-def test_a_log_needs_a_linear_learner(path: Path) -> None:
-    sensors = kh.SensorLearner(kh.ThompsonSampling(), kh.Sensor(sensing=[[1.0]]))
-    with pytest.raises(kh.InvalidValue, match="log needs a Learner"):
-        kh.Bandit(sensors, arms=2, dim=1, log=path)
-    assert not path.exists()

@@ -73,7 +73,7 @@ def test_the_state_at_a_version_follows_from_the_rows_up_to_it(tmp_path: Path) -
     [(key, run)] = store.query("SELECT draw_key, run FROM loop")
     rows = store.rows
     for version in sorted(states):
-        store.rows = lambda loop, after=0, end=version: rows(loop, after, end)  # type: ignore[method-assign]
+        store.rows = lambda loop, after=0, end=version: rows(loop, after, end)  # type: ignore[method-assign, assignment]
         assert bytes_of(replay(store, 1, "home", (key, run), verifies=True)) == states[version]
     store.close()
 

@@ -2,6 +2,10 @@
 
 If arm a is chosen with probability e_t(a), its count less the sum of e_t(a) is a martingale, with
 the variance sum of e_t(a) (1 - e_t(a)). Counted, rounded or invented propensities show here.
+
+A round in which another arm was taken in place of the chosen one is left out: its reward is not one
+of the logged probability. What is left is a sample of the logged policy only if vetoes depend on
+the context alone. Among vetoed rounds the chosen arms then still follow e_t, which is tested.
 """
 
 from __future__ import annotations
@@ -19,6 +23,11 @@ from keyhole.evaluation.tables import table
 
 # A sound log exceeds this many standard deviations with a probability of 6e-7 per arm.
 LIMIT = 5.0
+# Vetoes that do not depend on the chosen arm are refused with at most this probability per arm. It
+# is larger than that of `LIMIT`: those who veto look at the chosen arm as a rule.
+VETO_ALPHA = 1e-4
+# Exponents of the test: one of them is close to the best one, whatever the excess.
+EXPONENTS = np.array([-4.0, -2.0, -1.0, -0.5, -0.25, 0.25, 0.5, 1.0, 2.0, 4.0])
 # Logged probabilities may differ from computed ones by rounding in a file.
 ABSOLUTE, RELATIVE = 1e-9, 1e-4
 
@@ -43,6 +52,10 @@ class LogAudit:
         Smallest logged probability of a chosen arm.
     effective_size : float
         Effective sample size of uniform choices evaluated from this log.
+    left_out : tuple of (str, int)
+        How many rounds of the log are not used, by reason: "vetoed", "forgotten", "made elsewhere".
+    vetoed : tuple of float
+        Of each arm, how many vetoed rounds had chosen it, less the sum of its probabilities there.
     difference : float
         Largest difference of a logged probability to the one computed from the scores; NaN without
         scores.
@@ -58,6 +71,8 @@ class LogAudit:
     z: tuple[float, ...]
     min_probability: float
     effective_size: float
+    left_out: tuple[tuple[str, int], ...]
+    vetoed: tuple[float, ...]
     difference: float
     problems: tuple[str, ...]
 
@@ -82,9 +97,17 @@ class LogAudit:
             table(("arm", "chosen", "expected", "z"), rows),
             f"smallest probability {self.min_probability:.3g}, effective size of uniform choices "
             f"{self.effective_size:,.0f}",
+            *([f"left out: {self._left_out}"] if self.left_out else []),
             *(self.problems or ("no problem found",)),
         ]
         return "\n".join(lines)
+
+    @property
+    def _left_out(self) -> str:
+        counts = ", ".join(f"{n:,} {reason}" for reason, n in self.left_out)
+        if "vetoed" not in dict(self.left_out):
+            return counts
+        return f"{counts}; estimates hold if vetoes depend on the context alone"
 
 
 def audit_log(log: object) -> LogAudit:
@@ -119,6 +142,7 @@ def audit_log(log: object) -> LogAudit:
         z = np.maximum(_ratio(inverse - given.n_rounds, spread), 0.0)
     w = 1.0 / (e * given.candidates.sum(axis=1))
     difference, row = _difference(given)
+    beyond, vetoes = _vetoes(given)
     return LogAudit(
         n_rounds=given.n_rounds,
         n_rewarded=given.n_rewarded,
@@ -128,8 +152,10 @@ def audit_log(log: object) -> LogAudit:
         z=tuple(z.tolist()),
         min_probability=float(e.min()),
         effective_size=float(w.sum() ** 2 / (w @ w)),
+        left_out=counts_left_out(given),
+        vetoed=tuple(beyond.tolist()),
         difference=difference,
-        problems=tuple(_problems(given, counts, z, row)),
+        problems=(*_problems(given, counts, z, row), *vetoes),
     )
 
 
@@ -157,6 +183,40 @@ def _problems(log: Logged, counts: Any, z: Floats, row: int | None) -> list[str]
                 f"{'more' if one > 0 else 'less'} often than its propensities say"
             )
     return found
+
+
+def counts_left_out(log: Logged) -> tuple[tuple[str, int], ...]:
+    """Return how many decisions of a log are not among its rounds, by reason."""
+    vetoed = () if log.vetoed is None else (("vetoed", log.vetoed.n_rounds),)
+    return tuple((reason, n) for reason, n in (*vetoed, *log.left_out) if n)
+
+
+def _vetoes(log: Logged) -> tuple[Floats, list[str]]:
+    """Return how often each arm was vetoed beyond its probabilities, and what is wrong with it.
+
+    If vetoes do not depend on the chosen arm, the product over vetoed rounds of
+    exp(l 1{a}) / (1 - e + e exp(l)) has mean 1 for every l, so that it exceeds 1 / alpha with a
+    probability of at most alpha. A normal limit would refuse a single veto of a rare arm.
+    """
+    vetoed = log.vetoed
+    if vetoed is None or vetoed.propensity is None:
+        return np.zeros(log.n_arms), []
+    used = vetoed.propensity.copy()
+    used[np.arange(vetoed.n_rounds), vetoed.chosen] = vetoed.probability
+    counts, expected = np.bincount(vetoed.chosen, minlength=log.n_arms), used.sum(axis=0)
+    beyond = counts - expected
+    exponents = EXPONENTS[:, None, None]
+    mean = np.log1p(used * np.expm1(exponents)).sum(axis=1)  # (exponents, K)
+    logs = EXPONENTS[:, None] * counts - mean
+    sure = logs.max(axis=0) > np.log(len(EXPONENTS) / VETO_ALPHA)
+    found = [
+        f"vetoes: {counts[i]:,} of {vetoed.n_rounds:,} vetoed choices were of arm {log.arms[i]!r}, "
+        f"and {expected[i]:,.1f} are expected: vetoes depend on the chosen arm, and the other "
+        "rounds are no sample of the logged probabilities. Leave out arms that cannot be taken "
+        "when choosing, choose(..., among=[...])"
+        for i in np.flatnonzero(sure).tolist()
+    ]
+    return beyond, found
 
 
 def _difference(log: Logged) -> tuple[float, int | None]:

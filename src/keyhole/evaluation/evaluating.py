@@ -11,7 +11,7 @@ from keyhole import checks
 from keyhole.core import Floats
 from keyhole.errors import InvalidValue, shown
 from keyhole.evaluation.adaptive import mean_squares, min_support, variances
-from keyhole.evaluation.audit import LIMIT, require_sound
+from keyhole.evaluation.audit import LIMIT, counts_left_out, require_sound
 from keyhole.evaluation.bounds import check_bounds
 from keyhole.evaluation.estimators import CENTRED, ESTIMATORS, Estimate, Pieces, effective_size
 from keyhole.evaluation.formats import Format
@@ -126,6 +126,7 @@ def evaluate(
         n_used=used.n_rounds,
         n_rounds=given.n_rounds,
         logged=float(used.reward.mean()),
+        left_out=counts_left_out(given),
     )
 
 

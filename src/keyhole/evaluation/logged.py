@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, get_args
@@ -14,10 +15,11 @@ from keyhole.core import Arm, Floats, Ints, Sharing
 from keyhole.errors import InvalidValue, UnknownArm, shown
 from keyhole.evaluation.arms import arm_names
 from keyhole.evaluation.formats import Format, Progress, read_columns
+from keyhole.evaluation.known import SUM_TOLERANCE, KnownCheckpoints
 from keyhole.evaluation.scores import Scores, propensity_of
 
-# Rows of probabilities add up to 1 within this much: files keep six digits.
-SUM_TOLERANCE = 1e-5
+# Columns that are of the log, and have no entry for each round.
+WHOLE = ("arms", "sharing", "prior_precision", "checkpoints", "vetoed", "left_out")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -61,6 +63,15 @@ class Logged:
     candidates : array_like of bool of shape (n, K), optional
         Whether each arm could be chosen. By default arms with a mean, or else with a probability,
         or else all.
+    checkpoints : mapping, optional
+        Probabilities of the logged policy at other contexts, where they do not follow from
+        `observation`: `starts`, rounds before which it was asked; `contexts`, an array of earlier
+        rounds for each; and `probabilities` of every arm at their contexts, (m, K) for each.
+    vetoed : Logged or mapping, optional
+        Rounds in which another arm was taken in place of the chosen one, with the same columns.
+        They are not used; `audit_log` tells whether vetoes depend on the chosen arm.
+    left_out : mapping of str to int, optional
+        How many other rounds are not among these, by reason, for the audit.
 
     Raises
     ------
@@ -96,6 +107,9 @@ class Logged:
     sharing: Sharing
     prior_precision: float
     candidates: NDArray[np.bool_]  # (n, K)
+    checkpoints: KnownCheckpoints | None
+    vetoed: Logged | None
+    left_out: tuple[tuple[str, int], ...]
 
     def __init__(
         self,
@@ -114,6 +128,9 @@ class Logged:
         sharing: Sharing = "per-arm",
         prior_precision: float = 1.0,
         candidates: ArrayLike | None = None,
+        checkpoints: Any = None,
+        vetoed: Any = None,
+        left_out: Mapping[str, int] | None = None,
     ) -> None:
         names = arm_names(arms)
         e = _column("probability", probability)
@@ -135,6 +152,9 @@ class Logged:
             "observation": _observation(observation, n, k),
             "sharing": sharing,
             "prior_precision": checks.positive("prior_precision", prior_precision),
+            "checkpoints": KnownCheckpoints.of(checkpoints, n, k),
+            "vetoed": None if vetoed is None else Logged.of(vetoed),
+            "left_out": _left_out(left_out),
         }
         if not isinstance(sharing, str) or sharing not in get_args(Sharing):
             raise checks.unknown("sharing", sharing, get_args(Sharing))
@@ -234,7 +254,7 @@ class Logged:
         if n == self.n_rounds:
             return self
         cut = object.__new__(type(self))
-        per_round = {field.name for field in fields(self)} - {"arms", "sharing", "prior_precision"}
+        per_round = {field.name for field in fields(self)}.difference(WHOLE)
         cut._set(
             {
                 field.name: value[:n] if field.name in per_round and value is not None else value
@@ -242,6 +262,8 @@ class Logged:
                 for value in [getattr(self, field.name)]
             }
         )
+        if self.checkpoints is not None:
+            cut._set({"checkpoints": self.checkpoints.head(n)})
         known = self.__dict__.get("computed")
         if known is not None:
             cut.__dict__["computed"] = known[:n]
@@ -305,6 +327,15 @@ class Logged:
                 f"observation[{at}] must be a number, got nan: log what the posterior saw"
             )
         self._set({"observation": np.where(lost, 0.0, self.observation)})
+
+
+def _left_out(given: Any) -> tuple[tuple[str, int], ...]:
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidValue(f"left_out must be a mapping of reasons to counts, got {shown(given)}")
+    return tuple(
+        (str(reason), checks.integer(f"left_out[{reason!r}]", n, min_value=0))
+        for reason, n in (given or {}).items()
+    )
 
 
 def _place(wrong: NDArray[np.bool_]) -> tuple[int, ...]:

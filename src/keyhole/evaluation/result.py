@@ -71,6 +71,8 @@ class Evaluation:
         Number of rounds before the first missing reward, which were used, and of all rounds.
     logged : float
         Mean reward of the logged policy in the rounds used.
+    left_out : tuple of (str, int), default ()
+        How many further decisions of the log are not among the rounds, by reason, as in `LogAudit`.
     """
 
     rows: tuple[PolicyValue, ...]
@@ -78,6 +80,7 @@ class Evaluation:
     n_used: int
     n_rounds: int
     logged: float
+    left_out: tuple[tuple[str, int], ...] = ()
 
     def __getitem__(self, policy: str) -> PolicyValue:
         """Return the first row of a policy."""
@@ -111,4 +114,7 @@ class Evaluation:
         ]
         notes = [f"{row.policy}: {row.note}" for row in self.rows if row.note]
         used = f"{self.n_used:,} of {self.n_rounds:,} rounds, mean reward {self.logged:.4f}"
+        if self.left_out:
+            counts = (f"{n:,} {reason}" for reason, n in self.left_out)
+            used += f"; left out: {', '.join(counts)}"
         return "\n".join([used, table(header, rows), *notes])

@@ -104,8 +104,11 @@ class Tracks:
     """
 
     def __init__(self, log: Logged) -> None:
-        self.log = log
-        self.checkpoints = Checkpoints.plan(log.n_rounds)
+        self.log, known = log, log.checkpoints
+        if known is None:
+            self.checkpoints = Checkpoints.plan(log.n_rounds)
+        else:
+            self.checkpoints = Checkpoints(known.starts, known.contexts)
 
     @cached_property
     def own(self) -> Replayed | None:
@@ -123,8 +126,8 @@ class Tracks:
                 "log must have the probability of every arm here: give mean, width and dispersion, "
                 "or probabilities"
             )
-        at = None
-        if self.own is not None and log.dispersion is not None:
+        at = None if log.checkpoints is None else log.checkpoints.probabilities
+        if at is None and self.own is not None and log.dispersion is not None:
             # The logged rule at the round of the checkpoint is known before that round.
             at = tuple(
                 propensity_of(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         rows,
         write_parquet,
     )
-    from keyhole.online.log.replaying import Replay
+    from keyhole.online.log.replaying import Own, Replay
     from keyhole.online.logged import LoggedBandit
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Explanation",
     "Log",
     "LoggedBandit",
+    "Own",
     "Replay",
     "Store",
     "fit",
@@ -50,6 +51,7 @@ _HOMES = {
         "keyhole.online.log",
     ),
     "LoggedBandit": "keyhole.online.logged",
+    "Own": "keyhole.online.log.replaying",
     "Replay": "keyhole.online.log.replaying",
     "fit": "keyhole.online.fitting",
 }

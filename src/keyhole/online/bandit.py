@@ -94,21 +94,11 @@ class Bandit(Named):
 
     def __new__(cls, learner: Any = None, *, log: Any = None, **_: Any) -> Self:
         """Return a bandit of the kind that fits the learner."""
-        linear = isinstance(learner, Learner | Policy | type)
-        if cls is Bandit and not linear and isinstance(learner, AnyLearner):
-            if log is not None:
-                raise InvalidValue(f"log needs a Learner or a Policy, got {shown(learner)}")
-            from keyhole.online.own import OwnBandit
-            from keyhole.online.sensing import SensorBandit
-
-            if isinstance(learner, SensorLearner):
-                return object.__new__(SensorBandit)  # type: ignore[return-value] # of this kind
-            return object.__new__(OwnBandit)  # type: ignore[return-value] # of this kind
-        if cls is Bandit and log is not None:
-            from keyhole.online.logged import LoggedBandit
-
-            return object.__new__(LoggedBandit)  # type: ignore[return-value] # of this kind
-        return object.__new__(cls)
+        if cls is not Bandit:
+            return object.__new__(cls)
+        linear = isinstance(learner, Learner | Policy | type) or not isinstance(learner, AnyLearner)
+        made: Any = object.__new__(_kind_of(learner, linear, log is not None))
+        return made  # type: ignore[no-any-return] # of this kind
 
     def __init__(
         self,
@@ -690,7 +680,12 @@ class Bandit(Named):
 
     @classmethod
     def from_log(
-        cls, log: Log | Path, *, policy: Policy | None = None, features: Recipe | None = None
+        cls,
+        log: Log | Path,
+        *,
+        policy: Policy | None = None,
+        features: Recipe | None = None,
+        learner: AnyLearner | None = None,
     ) -> Bandit:
         """Restore the bandit that wrote a log, to the bit, and continue the log.
 
@@ -703,6 +698,9 @@ class Bandit(Named):
             The log.
         policy, features
             As in `load`.
+        learner : AnyLearner, optional
+            Needed only for a learner of your own, with the settings that it had. Its state follows
+            from its calls, which are made again.
 
         Raises
         ------
@@ -722,9 +720,9 @@ class Bandit(Named):
         >>> sum(again.counts.values())
         1
         """
-        from keyhole.online.log.replaying import resumed
+        from keyhole.online.log.replaying import Own, resumed
 
-        return resumed(log, policy=policy, features=features)
+        return resumed(log, Own(policy, features, learner))
 
     def _begin_log(self, log: Log | Path) -> None:
         """Begin to write to a log; bandits that do are of another class."""
@@ -789,3 +787,28 @@ class Bandit(Named):
         record = state["record"].copy()
         parts = storage.parse(record, state["policy"], state["features"])
         self._restore(parts, choice_streams(None))
+
+
+def _kind_of(learner: object, linear: bool, logged: bool) -> type[Bandit]:
+    """Return the class of the bandits of a learner.
+
+    Parameters
+    ----------
+    learner : object
+        The learner.
+    linear : bool
+        Whether it is a `Learner`, a policy, or none at all, which is then refused.
+    logged : bool
+        Whether there is a log.
+    """
+    if linear and not logged:
+        return Bandit
+    from keyhole.online.own import OwnBandit
+    from keyhole.online.sensing import SensorBandit
+
+    has_sensors = isinstance(learner, SensorLearner)
+    if not logged:
+        return SensorBandit if has_sensors else OwnBandit
+    from keyhole.online.logged import LoggedBandit, LoggedOwnBandit, LoggedSensorBandit
+
+    return LoggedBandit if linear else LoggedSensorBandit if has_sensors else LoggedOwnBandit

@@ -11,6 +11,21 @@ from types import FrameType, TracebackType
 from typing import Any
 
 _SIGNALS = tuple(sorted(map(int, valid_signals())))
+# The handlers of all signals when they were last looked at, and those that Python calls: they are
+# hardly ever others, and to sort them out again takes as long as to look at them.
+_last: tuple[tuple[Any, ...], dict[int, Any]] = ((), {})
+
+
+def _handled() -> dict[int, Any]:
+    """Return the handlers that Python calls, by the number of their signal."""
+    global _last
+    handlers = tuple(map(_signal.getsignal, _SIGNALS))
+    before, found = _last
+    if handlers != before:
+        pairs = zip(_SIGNALS, handlers, strict=True)
+        found = {number: one for number, one in pairs if callable(one)}
+        _last = handlers, found
+    return found
 
 
 class held_interrupts:  # noqa: N801 - used as a function is
@@ -29,8 +44,7 @@ class held_interrupts:  # noqa: N801 - used as a function is
         self._is_over = False
         if threading.get_ident() != threading.main_thread().ident:
             return
-        former = {number: _signal.getsignal(number) for number in _SIGNALS}
-        self._former = {number: one for number, one in former.items() if callable(one)}
+        self._former = _handled()
         try:
             for number in self._former:
                 _signal.signal(number, self._note)

@@ -43,7 +43,13 @@ class OwnBandit(Bandit):
         The learner.
     arms, dim, seed, probabilities
         As in `Bandit`.
+    log : None
+        `Bandit(learner, log=path)` makes one with a log.
     """
+
+    # For a log: the rows of the last choice, and whether the learner itself was at work.
+    _last_rows: Floats
+    _is_in_learner = False
 
     def __init__(
         self,
@@ -53,7 +59,9 @@ class OwnBandit(Bandit):
         dim: int,
         seed: Seed = None,
         probabilities: bool = True,
+        log: None = None,
     ) -> None:
+        del log  # a bandit with one is of another class
         self._probabilities = checks.flag("probabilities", probabilities)
         self._columns = None
         self._own, self._arms = learner, Arms(arguments.arm_names(arms), shared=False)
@@ -122,7 +130,7 @@ class OwnBandit(Bandit):
         with self._lock:
             columns = self._checked_columns(y)
             chosen = self._chosen(rows)
-            self._columns = columns
+            self._columns, self._last_rows = columns, rows
             self._lineage.decisions += 1
             decision = Decision(
                 arm=self.arms[chosen.arm],
@@ -139,6 +147,7 @@ class OwnBandit(Bandit):
         kernels.fill_normals(self._random[0], draws.normals)
         kernels.fill_uniforms(self._random[1], draws.uniforms)
         observation = (rows[0] if len(rows) == 1 else rows).copy()  # which the learner may change
+        self._is_in_learner = True
         return checked_choice(self._own.choose(self._state, observation, draws), self._own, n)
 
     def learn(
@@ -172,6 +181,7 @@ class OwnBandit(Bandit):
             place = self._arms.parameter(decision.arm)
             if not again:
                 self._once.check(decision)
+            self._is_in_learner = True
             with held_interrupts():  # the learner's state, counts and ids change together
                 self._own.learn(self._state, place, decision.raw, number)
                 self._counts[place] += 1

@@ -55,6 +55,8 @@ class SensorBandit(OwnBandit):
         The length of the longest measurement, which follows from the sensors.
     seed, probabilities
         As in `Bandit`.
+    log : None
+        `Bandit(learner, log=path)` makes one with a log.
 
     Examples
     --------
@@ -69,6 +71,9 @@ class SensorBandit(OwnBandit):
 
     _own: SensorLearner
     _state: SensorState
+    # For a log: what the posterior saw of the last choice, and the last reward as it was learned.
+    _last_design: Floats
+    _last_reward: tuple[SensorReward, Floats | None]
 
     def __init__(
         self,
@@ -78,7 +83,9 @@ class SensorBandit(OwnBandit):
         dim: int | None = None,
         seed: Seed = None,
         probabilities: bool = True,
+        log: None = None,
     ) -> None:
+        del log  # a bandit with one is of another class
         if not learner.is_complete:
             raise InvalidValue("sensors='oracle' is for simulations: give the sensors")
         size = learner.dim if dim is None else checks.integer("dim", dim)
@@ -204,11 +211,12 @@ class SensorBandit(OwnBandit):
         with self._lock:
             arms = self._among_arms(among)
             rows = learner.measured(self._state, y, sensor, arms)
+            design, place = learner.prepared(self._state, rows, sensor, arms), learner.place(sensor)
             draws = Draws(np.empty(len(arms.names)), np.empty(2))
             kernels.fill_normals(self._random[0], draws.normals)
             kernels.fill_uniforms(self._random[1], draws.uniforms)
-            chosen, score = learner.scored(self._state, rows, draws, sensor, arms)
-            place = learner.place(sensor)
+            chosen, score = learner.scored_at(self._state, design, draws, arms)
+            self._last_design = design
             self._lineage.decisions += 1
             decision = Decision(
                 arm=arms.names[chosen.arm],
@@ -287,6 +295,7 @@ class SensorBandit(OwnBandit):
                 self._once.check(decision)
             given = own.given(state, decision.arm, decision.raw, number, decision.sensor)
             x = None if context is None else own.checked_context(state, given.sensor, context)
+            self._last_reward = given, x
             with held_interrupts():  # sums, posterior and ids change together
                 if x is None:
                     state.learn(given, None)
@@ -345,6 +354,7 @@ class SensorBandit(OwnBandit):
             rewards = self._truths.check(decision)
             self._check_sensor(decision)
             x = self._own.checked_context(self._state, rewards[0].sensor, context)
+            self._last_reward = rewards[0], x
             with held_interrupts():  # sums, posterior and ids change together
                 self._state.exchange(rewards, x)
                 self._truths.add_context(decision)

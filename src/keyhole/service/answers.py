@@ -57,6 +57,11 @@ def probabilities(row: rows.Decision, names: list[Arm]) -> dict[str, float]:
     names : list of arms
         The candidates.
     """
+    # Rows of learners of one's own have no scores; a loop has a linear one.
+    assert row.mean is not None
+    assert row.width is not None
+    assert row.optimism is not None
+    assert row.dispersion is not None
     n = len(row.mean)
     optimism = row.optimism if len(row.optimism) == n else row.optimism * n
     dispersion = row.dispersion if len(row.dispersion) == n else row.dispersion * n

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable
 
 from keyhole.errors import FileError, KeyholeWarning
-from keyhole.online import Decision, LoggedBandit, Replay, rows
+from keyhole.online import Decision, LoggedBandit, Own, Replay, rows
 from keyhole.service.candidates import bandit_among
 from keyhole.service.journal import LoopJournal
 
@@ -41,8 +41,8 @@ class LoopReplay(Replay):
         *,
         verifies: bool = False,
     ) -> None:
-        super().__init__(journal.name, None, None, draw_key)
-        self.bandit, self.journal, self.verifies = bandit, journal, verifies
+        super().__init__(journal.name, Own(None, None, None), verify=verifies, draw_key=draw_key)
+        self.bandit, self.journal = bandit, journal
 
     def fold(self, given: Iterable[tuple[int, str, bytes]]) -> LoggedBandit:
         """Take in rows, as the database has them, and return the bandit."""
@@ -72,7 +72,7 @@ class LoopReplay(Replay):
                 f"row {self.journal.seq + 1} of {self.journal.name} is missing, before row {seq}"
             )
         self.journal.seq = seq
-        if kind == "decision" and not self.verifies and self.bandit.is_plain:
+        if kind == "decision" and not self.verify and self.bandit.is_plain:
             self.bandit._lineage.decisions += 1
         elif kind not in OF_EVENTS:
             self.take(self._decoded(seq, body))
@@ -91,12 +91,12 @@ class LoopReplay(Replay):
         """Return the candidates of a row in the way that they were given."""
         return None if row.arms is None else bandit_among(self.bandit, tuple(row.arms))
 
-    def keep(self, row: rows.Decision, made: Decision) -> None:
+    def _keep(self, event: str, made: Decision | rows.Decision) -> None:
         """Keep nothing: decisions are found by their events."""
 
-    def _of(self, row: rows.Reward) -> Decision:
+    def _of(self, row: rows.Reward | rows.Context) -> Decision:
         assert row.event is not None
-        if row.key is not None:
+        if isinstance(row, rows.Reward) and row.key is not None:
             self.bandit.note_key(row.key, row.event)
         # The index may say of its event what comes in a later row: that it is forgotten, say.
         decision: Decision = self.bandit.decision_of(self.journal.decided(row.event))

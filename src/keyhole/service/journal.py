@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from keyhole.errors import FileError, ForgottenEvent, UnknownEvent, shown
+from keyhole.errors import FileError, FileUnusable, ForgottenEvent, UnknownEvent, shown
 from keyhole.online import DECIDED, FORGOTTEN, LEARNED, UNKNOWN, rows
 from keyhole.service import archived
 from keyhole.service.events import Event, EventCache, State
@@ -52,6 +52,10 @@ class LoopJournal:
 
     def check_ready(self) -> None:
         """Do nothing: a service that cannot write asks its bandits nothing."""
+
+    def give_up(self, reason: str) -> None:
+        """Raise: a loop whose memory is ahead is loaded again."""
+        raise FileUnusable(f"{self.name} cannot be written: {reason}")
 
     def append(self, kind: type[rows.AnyRow], **fields: Any) -> None:
         """Add a row.

@@ -6,6 +6,7 @@ the first. It learns no reward by itself: `SensorState` does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -241,6 +242,19 @@ class SensorFit:
         self.weights[:, i] = weights
         if changed or not same or not np.array_equal(units, self.units[i]) or self.learner.em:
             self._rebuild(i)
+
+    def empty(self, parameters: Iterable[int]) -> None:
+        """Begin anew with those of some parameters whose rewards were all taken out."""
+        for i in parameters:
+            if any(sums.n[i] for sums in self.sums):
+                continue
+            rows, fresh = np.array([i]), self._empty_posterior(self.posterior.dim)
+            self.posterior.put_back(rows, fresh.rows(rows))
+            self.weights[:, i], self.numerators[i], self.refreshed[i] = np.nan, np.nan, 0.0
+        self.estimated = min(self.estimated, float(np.sum([sums.n for sums in self.sums])))
+        if self.estimated == 0.0:
+            scale = self.learner.reward_scale
+            self.reward_variance = 1.0 if scale is None else scale**2
 
     def _variance(self, i: int) -> Floats:
         """Return s^2 + E[mu'S_m mu] of a parameter in each configuration."""

@@ -248,7 +248,24 @@ class SensorLearner:
             The arms to choose from; by default all of them.
         """
         arms = state.arms if arms is None else arms
-        prepared = self.prepared(state, rows, sensor, arms)
+        return self.scored_at(state, self.prepared(state, rows, sensor, arms), draws, arms)
+
+    def scored_at(
+        self, state: SensorState, prepared: Floats, draws: Draws, arms: Arms
+    ) -> tuple[Chosen, float]:
+        """Return the choice by what the posterior sees, and its score; see `scored`.
+
+        Parameters
+        ----------
+        state : SensorState
+            What `start` returned.
+        prepared : ndarray of shape (1, c) or (n_arms, c)
+            What `prepared` returned.
+        draws : Draws
+            Random numbers.
+        arms : Arms
+            The arms to choose from.
+        """
         if state.rule.joint:
             n = len(arms.names)
             chosen, highest = choose_jointly(state.posterior, state.rule, prepared, n, draws)

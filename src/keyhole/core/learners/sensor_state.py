@@ -184,8 +184,7 @@ class SensorState(SensorFit):
         state = self.copy()
         truth = state.configurations[0].base(context)
         for arm, sensor, y, reward in rewards:
-            i, place = self.arms.parameter(arm), state.configuration(sensor, ~np.isnan(y))
-            belief = state.configurations[place].base(y)
+            i, place, belief = state._row_of(SensorReward(arm, sensor, y, reward), None)
             state.sums[place].remove(i, belief, reward - state.zero)
             state.sums[0].add(i, truth, reward - state.zero)
         if state.bases is not None:  # the first context that became known
@@ -195,6 +194,55 @@ class SensorState(SensorFit):
                 state._refresh(i, changed=True)
         state.see_pair(rewards[0].sensor, context, rewards[0].y)
         vars(self).update(vars(state))
+
+    def forget(self, rewards: Sequence[tuple[SensorReward, Floats | None]]) -> None:
+        """Take rewards of one decision out: all of them, or none if that raises.
+
+        The sums are then those without them, and all else is computed from the sums anew.
+
+        Parameters
+        ----------
+        rewards : sequence of (SensorReward, ndarray or None)
+            The rewards as they were learned, and their context, if it is known.
+        """
+        state = self.copy()
+        for given, context in rewards:
+            i, place, row = state._row_of(given, context)
+            state.sums[place].remove(i, row, given.reward - state.zero)
+        paired = [(given, context) for given, context in rewards if context is not None]
+        if paired:  # a context and its measurement are one pair, however many rewards they have
+            (_, sensor, y, _), context = paired[0]
+            if sensor in state.pairs and not np.isnan(y).any():
+                state.pairs[sensor].remove(np.concatenate([context, y]))
+        state.empty({self.arms.parameter(given.arm) for given, _ in rewards})
+        state.rebuild()
+        vars(self).update(vars(state))
+
+    def amend(self, given: SensorReward, context: Floats | None, reward: float) -> None:
+        """Replace a reward by another: all of it, or nothing if that raises.
+
+        Parameters
+        ----------
+        given : SensorReward
+            The reward as it was learned.
+        context : ndarray of shape (context_dim,) or None
+            Its context, if it is known.
+        reward : float
+            The reward that replaces it.
+        """
+        state = self.copy()
+        i, place, row = state._row_of(given, context)
+        state.sums[place].amend(i, row, given.reward - state.zero, reward - state.zero)
+        state._refresh(i, changed=True)
+        vars(self).update(vars(state))
+
+    def _row_of(self, given: SensorReward, context: Floats | None) -> tuple[int, int, Floats]:
+        """Return parameter, configuration and base row of a reward that was learned."""
+        i = self.arms.parameter(given.arm)
+        if context is not None:
+            return i, 0, self.configurations[0].base(context)
+        place = self.configuration(given.sensor, ~np.isnan(given.y))
+        return i, place, self.configurations[place].base(given.y)
 
     def see_pair(self, sensor: int, x: Floats, y: Floats) -> None:
         """Improve an estimated sensor by a context and its measurement.

@@ -81,6 +81,22 @@ class Sums(NamedTuple):
             for array in self:
                 array[parameter] = 0.0
 
+    def amend(self, parameter: int, row: Floats, before: float, after: float) -> None:
+        """Replace a reward that was added by another.
+
+        Parameters
+        ----------
+        parameter : int
+            The parameter that it belongs to.
+        row : ndarray of shape (f,)
+            u.
+        before, after : float
+            The reward that was added, and the one that replaces it.
+        """
+        self.moment[parameter] += (after - before) * row
+        squares = self.squares[parameter] + after * after - before * before
+        self.squares[parameter] = max(squares, 0.0)
+
     def copy(self) -> Sums:
         """Return an independent copy."""
         return Sums(*(array.copy() for array in self))

@@ -57,6 +57,15 @@ class Moments(NamedTuple):
         """Add rows, (n, d), with NaN where an entry is missing."""
         kernels.add_rows(*self, rows)
 
+    def remove(self, row: Floats) -> None:
+        """Take out a row, (d,), without missing entries, that was added."""
+        apart = row - self.origin
+        self.pairs[:] -= 1.0
+        self.total[:] -= apart[:, None]
+        self.product[:] -= np.outer(apart, apart)
+        for array in self[1:3]:  # of nothing the sums are 0, and not what rounding left
+            array[self.pairs == 0.0] = 0.0
+
     def fill(self, rows: Floats) -> None:
         """Replace NaN by predictions from the other entries of the row; nothing is added."""
         kernels.fill_rows(*self, rows)

@@ -57,8 +57,8 @@ def check_learner(source: Source, summary: Summary, learner: Learner) -> None:
     """
     if summary.kind != storage.FORMAT:
         raise InvalidValue(
-            f"{source.name} is the log of a bandit with sensors, whose rows are no observations of "
-            "one kind: replay it, Log.replay()"
+            f"{source.name} is the log of a bandit with sensors, or with a learner of its own, whose "
+            "sums its rows are not: replay it, Log.replay()"
         )
     recipe = None if learner.features is None else learner.features.start().digest
     if recipe != summary.recipe:

@@ -157,7 +157,8 @@ class Appender:
         block : bytes
             The lines.
         """
-        self.check()
+        if self._file is None or self.broken or not self.is_own:
+            self.check()
         assert self._file is not None
         place = self.size
         try:

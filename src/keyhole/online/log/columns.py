@@ -2,103 +2,116 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from keyhole.core import Arm
-from keyhole.errors import FileError, InvalidValue
-from keyhole.online.log import rows
+from keyhole.core import Ints
+from keyhole.errors import InvalidValue, KeyholeError, KeyholeWarning
+from keyhole.online.log.checkpoints import checkpoints
 from keyhole.online.log.log import Log
+from keyhole.online.log.replaying import Own
+from keyhole.online.log.rounds import FORGOTTEN, KEPT, VETOED, LoggedRounds
 
 
-def columns(log: Log) -> dict[str, Any]:
+def columns(log: Log, own: Own) -> dict[str, Any]:
     """Return the decisions of a log, one entry for each, in the order in which they were made.
 
     `keyhole.evaluation.Logged` says what each column is. A decision whose reward has not come has
-    the reward NaN; of several rewards of one decision the sum counts. Left out are decisions that
-    were forgotten, that were made elsewhere, and in whose place another arm was taken: the last two
-    have no probability. Observations are there where the posterior saw them as they came.
+    the reward NaN; of several rewards of one decision the sum counts, and of an amended one the
+    last. Three kinds of decisions are left out, and counted: those in whose place another arm was
+    taken, since the reward is not one of the logged choice; those that were forgotten; and those
+    that were made elsewhere, whose probability is not known.
+
+    Observations are there where the posterior saw them as they came. Where it did not, or rewards
+    came late, the probabilities of the logged policy at the contexts of earlier rounds are those of
+    the bandit at that time: the rows are folded once more, up to each of 50 checkpoints.
 
     Parameters
     ----------
     log : Log
         The log.
+    own : Own
+        What no row can hold.
 
     Raises
     ------
     InvalidValue
-        If decisions have no probability, or arms were chosen by one joint sample.
+        If decisions have no probability, or more than two arms were chosen from by one sample.
     """
-    start: rows.Start | None = None
-    names: list[Arm] = []  # of all arms, in the order in which they came
-    arms: list[Arm] = []  # those that there are
-    made: list[tuple[rows.Decision, list[Arm]]] = []
-    places: dict[str, int] = {}
-    rewards: dict[int, float] = {}
-    gone: set[int] = set()  # places that are left out
-    for row in log:
-        if isinstance(row, rows.Start):
-            start, arms = row, list(row.arms)
-        elif isinstance(row, rows.Arms):
-            arms = row.applied_to(arms)
-        elif isinstance(row, rows.Decision):
-            places[row.event] = len(made)
-            made.append((row, arms if row.arms is None else row.arms))
-            if row.probability is None:
-                raise InvalidValue(
-                    f"row {row.seq} of {log.path} has no probability: an evaluation needs "
-                    "Bandit(..., probabilities=True)"
-                )
-        elif isinstance(row, rows.Given) and row.event in places:
-            # Another arm was taken in place of the chosen one: its probability is not known.
-            gone.add(places.pop(row.event))
-        elif isinstance(row, rows.Reward) and row.event in places:
-            place = places[row.event]
-            rewards[place] = rewards.get(place, 0.0) + row.value
-        elif isinstance(row, rows.Amend) and row.event in places:
-            rewards[places[row.event]] = row.value
-        elif isinstance(row, rows.Forget) and row.event in places:
-            gone.add(places.pop(row.event))
-        names += [arm for arm in arms if arm not in names] if len(arms) > len(names) else []
-    if start is None:
-        raise FileError(f"{log.path} has no rows")
-    kept = [t for t in range(len(made)) if t not in gone]
-    made, values = [made[t] for t in kept], [rewards.get(t, np.nan) for t in kept]
-    names = list(dict.fromkeys([*names, *(arm for _, each in made for arm in each)]))
-    place_of = {arm: k for k, arm in enumerate(names)}
-    n, k = len(made), len(names)
-    parts = {name: np.full((n, k), np.nan) for name in ("mean", "width")}
-    explored = {name: np.zeros((n, k)) for name in ("optimism", "dispersion")}
-    for t, (row, candidates) in enumerate(made):
-        where = [place_of[arm] for arm in candidates]
-        for name, table in (parts | explored).items():
-            table[t, where] = getattr(row, name)
-    return {
-        "arms": names,
-        "chosen": np.array([place_of[row.arm] for row, _ in made], dtype=np.int64),
-        "probability": np.array([row.probability for row, _ in made], dtype=np.float64),
-        "reward": np.array(values, dtype=np.float64),
-        **parts,
-        **explored,
-        "epsilon": np.array([row.epsilon for row, _ in made]),
-        "observation": _observations(made, k, place_of),
-        "sharing": start.sharing,
-        "prior_precision": start.prior_precision,
+    rounds = LoggedRounds(log, log.name)
+    kept = rounds.of(KEPT)
+    found = _of_rounds(rounds, kept)
+    vetoed = rounds.of(VETOED)
+    if vetoed.size:
+        found["vetoed"] = _of_rounds(rounds, vetoed, rewarded=False)
+    left_out = {
+        "forgotten": int(rounds.of(FORGOTTEN).size),
+        "made elsewhere": rounds.n_elsewhere,
     }
+    found["left_out"] = {reason: n for reason, n in left_out.items() if n}
+    found["observation"] = rounds.observations(kept)
+    assert rounds.start is not None
+    if rounds.start.sharing is not None:
+        found["sharing"] = rounds.start.sharing
+        found["prior_precision"] = rounds.start.prior_precision
+        found["checkpoints"] = _checkpoints(log, own, rounds, kept)
+    return found
 
 
-def _observations(
-    made: list[tuple[rows.Decision, list[Arm]]], n_arms: int, place_of: dict[Arm, int]
-) -> Any:
-    """Return what the posterior saw, (n, d) or (n, n_arms, d); None if units or columns changed."""
-    if not made or any(row.x is not None or row.filled is not None for row, _ in made):
+def _of_rounds(rounds: LoggedRounds, used: Ints, *, rewarded: bool = True) -> dict[str, Any]:
+    """Return the columns of some rounds."""
+    reward = np.array(rounds.reward)[used] if rewarded else np.full(len(used), np.nan)
+    found: dict[str, Any] = {
+        "arms": list(rounds.names),
+        "chosen": np.array(rounds.chosen)[used],
+        "probability": np.array(rounds.probability)[used],
+        "reward": reward,
+        "epsilon": np.array(rounds.epsilon)[used],
+    }
+    if not rounds.has_scores:
+        return found
+    found["mean"] = rounds.table("mean", used)
+    if not _is_joint(rounds):
+        more = ("width", "optimism", "dispersion")
+        return found | {part: rounds.table(part, used) for part in more}
+    return found | {"probabilities": _of_two(rounds, found)}
+
+
+def _is_joint(rounds: LoggedRounds) -> bool:
+    assert rounds.start is not None
+    settings = rounds.start.policy.get("settings", {})
+    return bool(settings.get("draw") == "joint")
+
+
+def _of_two(rounds: LoggedRounds, found: dict[str, Any]) -> Any:
+    """Return the probabilities of both candidates, whose scores came from one sample."""
+    candidates = ~np.isnan(found["mean"])
+    if (candidates.sum(axis=1) != 2).any():
+        raise InvalidValue(
+            f"{rounds.name} is of a policy with draw='joint': with more than two candidates the "
+            "probabilities of the arms that were not chosen are not known"
+        )
+    own = np.arange(len(candidates)), found["chosen"]
+    chances = np.where(candidates, 1.0 - found["probability"][:, None], 0.0)
+    chances[own] = found["probability"]
+    return chances
+
+
+def _checkpoints(log: Log, own: Own, rounds: LoggedRounds, kept: Ints) -> dict[str, Any] | None:
+    """Return probabilities at the contexts of earlier rounds, where a replay of columns has not."""
+    missing = np.isnan(np.array(rounds.reward)[kept])
+    n = int(missing.argmax()) if missing.any() else len(kept)
+    if n < 2 or _is_joint(rounds):
         return None
-    if len({len(row.y[0]) for row, _ in made}) > 1:
+    try:
+        return checkpoints(log, own, rounds, kept[:n])
+    except KeyholeError as reason:
+        warnings.warn(
+            f"the rows of {log.name} cannot be folded ({reason}), so that the shares of MinVar are "
+            "approximate: give Log.columns what no row can hold, policy=... or features=...",
+            KeyholeWarning,
+            stacklevel=3,
+        )
         return None
-    if all(len(row.y) == 1 for row, _ in made):
-        return np.array([row.y[0] for row, _ in made], dtype=np.float64)
-    table = np.full((len(made), n_arms, len(made[0][0].y[0])), np.nan)
-    for t, (row, candidates) in enumerate(made):
-        table[t, [place_of[arm] for arm in candidates]] = row.y
-    return table

@@ -97,7 +97,7 @@ class Events:
         return self._get(event)[2]
 
     def place(self, event: str) -> int:
-        """Return the place of the row of the decision of a known event, the last if several."""
+        """Return the place of the row of a decision, the last if several; -1 if there is none."""
         return self._get(event)[0]
 
     def places(self, event: str) -> list[int]:
@@ -119,7 +119,6 @@ class Events:
         decided, last, state = self._get(event)
         if last >= 0:
             self.also(event, place)
-            self._set(event, decided, last, LEARNED)
         elif state != FORGOTTEN:
             self._set(event, decided, place, LEARNED)
 
@@ -152,10 +151,9 @@ class Events:
         self._more.setdefault(event, []).append(place)
 
     def forget(self, event: str) -> None:
-        """Note that an event was forgotten."""
-        place, _, _ = self._get(event)
-        self._set(event, place, -1, FORGOTTEN)
-        self._more.pop(event, None)
+        """Note that an event was forgotten. Its rows stay: a replay may need them."""
+        place, last, _ = self._get(event)
+        self._set(event, place, last, FORGOTTEN)
 
     def counts(self) -> dict[str, int]:
         """Return how many events are in each state."""

@@ -148,7 +148,9 @@ class Learned:
 
     def _start(self, row: rows.Start) -> None:
         self._run, self._arms, self._sharing = row.run, list(row.arms), row.sharing or ""
-        if not self._header:
+        if row.learner == "own":  # whose state no file has
+            self._header = {"format": "own"}
+        elif not self._header:
             self._header = self._knows(row.bandit)
         self._runs.setdefault(row.run, [0, 0])
 

@@ -17,7 +17,7 @@ from keyhole.online.log.events import UNKNOWN, WORDS, Events
 from keyhole.online.sharing import Shared
 
 if TYPE_CHECKING:
-    from keyhole.core import Policy, Recipe
+    from keyhole.core import AnyLearner, Policy, Recipe
     from keyhole.online.bandit import Bandit
 
 
@@ -177,11 +177,17 @@ class Log(Shared):
 
     def state(self, event: str) -> int:
         """Return the state of an event as a number, that of its word in `status`."""
-        self.refresh()
         with self._lock:
+            self.refresh()
             return self._events.state(_checked_event(event))
 
-    def replay(self, *, policy: Policy | None = None, features: Recipe | None = None) -> Bandit:
+    def replay(
+        self,
+        *,
+        policy: Policy | None = None,
+        features: Recipe | None = None,
+        learner: AnyLearner | None = None,
+    ) -> Bandit:
         """Return the bandit that wrote this log, to the bit: all it had learned, and its draws.
 
         Every choice is made again, and compared with the log.
@@ -190,21 +196,32 @@ class Log(Shared):
         ----------
         policy, features
             As in `Bandit.load`.
+        learner : AnyLearner, optional
+            Needed only for a learner of your own, with the settings that it had.
 
         Raises
         ------
         FileError
             If a row does not follow from those before it.
         """
-        from keyhole.online.log.replaying import replayed
+        from keyhole.online.log.replaying import Own, replayed
 
-        return replayed(self, policy=policy, features=features)
+        return replayed(self, Own(policy, features, learner))
 
-    def columns(self) -> dict[str, Any]:
-        """Return the decisions and their rewards as arrays by name, for `kh.evaluate`."""
+    def columns(
+        self, *, policy: Policy | None = None, features: Recipe | None = None
+    ) -> dict[str, Any]:
+        """Return the decisions and their rewards as arrays by name, for `kh.evaluate`.
+
+        Parameters
+        ----------
+        policy, features
+            As in `replay`.
+        """
         from keyhole.online.log.columns import columns
+        from keyhole.online.log.replaying import Own
 
-        return columns(self)
+        return columns(self, Own(policy, features))
 
     def to_parquet(self, path: Path) -> int:
         """Write all rows to a Parquet file, and return their number.
@@ -257,6 +274,11 @@ class Log(Shared):
         if self._appender is None:
             raise InvalidValue(f"{self.path} was closed: give a new bandit Log({str(self.path)!r})")
         self._appender.check()
+
+    def give_up(self, reason: str) -> None:
+        """Write nothing any more, since the bandit is ahead of its rows."""
+        if self._appender is not None:
+            self._appender.broken = reason
 
     @property
     def is_parquet(self) -> bool:

@@ -89,6 +89,7 @@ def schema(summary: Summary, *, names_are_numbers: bool) -> pa.Schema:
         "id": text,
         "outcome": number,
         "ends": arrow.bool_(),
+        "clipped": numbers,
         "other": text,
     }
     known = json.dumps(summary._asdict()).encode()
@@ -243,5 +244,5 @@ def _row(path: Path, seq: int, record: dict[str, Any]) -> rows.AnyRow:
 
 def _with_nulls(kind: Any, record: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that have to be there, though they are null."""
-    always = ("probability",) if kind is rows.Decision else ("event",)
+    always = ("probability", "score") if kind is rows.Decision else ("event",)
     return {name: record[name] for name in always}

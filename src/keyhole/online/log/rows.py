@@ -135,12 +135,13 @@ class Decision(Row, frozen=True, kw_only=True):
         The chosen arm.
     probability : float or None
         The probability with which it was chosen.
-    score : float
-        Its score.
+    score : float or None
+        Its score; None for a learner of one's own.
     y : list
         The observation, a row for all arms or one for each candidate; null if an entry is missing.
-    mean, width, optimism, dispersion : list of float
-        Of each candidate; one number of `optimism` and `dispersion` if all have the same.
+    mean, width, optimism, dispersion : list of float, optional
+        Of each candidate; one number of `optimism` and `dispersion` if all have the same. A
+        learner of one's own has none.
     epsilon : float, default 0
         The probability of a uniform pick.
     arms : list, optional
@@ -174,12 +175,12 @@ class Decision(Row, frozen=True, kw_only=True):
     version: int
     arm: Name
     probability: float | None
-    score: float
+    score: float | None
     y: list[Numbers]
-    mean: list[float]
-    width: list[float]
-    optimism: list[float]
-    dispersion: list[float]
+    mean: list[float] | None = None
+    width: list[float] | None = None
+    optimism: list[float] | None = None
+    dispersion: list[float] | None = None
     epsilon: float = 0.0
     arms: list[Name] | None = None
     x: list[float] | None = None
@@ -251,6 +252,8 @@ class Reward(Row, frozen=True, kw_only=True):
         rewards of the event come to.
     ends : bool, default False
         Whether it was learned since the event was due.
+    clipped : list of float, optional
+        The context as it was learned, if it was clipped.
     """
 
     event: str | None
@@ -266,6 +269,7 @@ class Reward(Row, frozen=True, kw_only=True):
     id: str | None = None
     outcome: float | None = None
     ends: bool = False
+    clipped: list[float] | None = None
 
 
 class Counted(Row, frozen=True, kw_only=True):
@@ -276,10 +280,11 @@ class Counted(Row, frozen=True, kw_only=True):
 
 
 class Context(Row, frozen=True, kw_only=True):
-    """The context of a decision became known after its reward."""
+    """The context of a decision became known after its reward; `clipped` if it was clipped."""
 
     event: str
     context: list[float]
+    clipped: list[float] | None = None
 
 
 class Observe(Row, frozen=True, kw_only=True):

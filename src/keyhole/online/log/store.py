@@ -32,6 +32,9 @@ class Store(Protocol):
     def check_ready(self) -> None:
         """Raise unless rows can be written: a bandit asks before it changes anything."""
 
+    def give_up(self, reason: str) -> None:
+        """Write nothing any more, since the bandit is ahead of its rows."""
+
     def append(self, kind: type[rows.AnyRow], **fields: Any) -> None:
         """Write a row.
 

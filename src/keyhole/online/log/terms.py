@@ -34,17 +34,14 @@ def learned(found: Iterable[rows.AnyRow]) -> list[Learned]:
         elif decision is None:
             continue
         elif isinstance(row, rows.Reward):
-            known.append(_of_reward(decision, row))
+            known = [*_at_context(known, row), _of_reward(decision, row)]
         elif isinstance(row, rows.Counted):
             others = [one for one in known if one.term.key != row.term.key]
             known = [*others, Learned(decision, rows.replaced(row.term, key=None), row.seq)]
         elif isinstance(row, rows.Amend):
             known = _amended(decision, known, row)
         elif isinstance(row, rows.Context):
-            known = [
-                one._replace(term=rows.replaced(one.term, context=row.context), seq=row.seq)
-                for one in known
-            ]
+            known = _at_context(known, row)
         elif isinstance(row, rows.Forget):
             known = []
     return known
@@ -69,9 +66,22 @@ def _of_reward(decision: rows.Decision | rows.Given, row: rows.Reward) -> Learne
         weight=1.0 if row.weight is None else row.weight,
         key=row.key,
         sensor=decision.sensor if isinstance(decision, rows.Decision) else None,
-        context=row.context,
+        context=row.clipped or row.context,
     )
     return Learned(decision, term, row.seq, row.dropped)
+
+
+def _at_context(known: list[Learned], row: rows.Reward | rows.Context) -> list[Learned]:
+    """Return rewards after their context became known, with another reward or alone."""
+    context = row.clipped or row.context
+    if context is None:
+        return known
+    return [
+        one
+        if one.term.context is not None
+        else one._replace(term=rows.replaced(one.term, context=context), seq=row.seq)
+        for one in known
+    ]
 
 
 def _amended(

@@ -10,14 +10,20 @@ from numpy.typing import ArrayLike
 
 from keyhole.core import (
     Arm,
+    Encoder,
     Floats,
+    Layout,
     Learner,
     Policy,
+    Recipe,
     Seed,
     Term,
     amend_term,
+    choice_probabilities,
     forget_terms,
+    kernels,
     key_streams,
+    widened,
 )
 from keyhole.errors import InvalidValue, shown
 from keyhole.files import Path
@@ -29,6 +35,7 @@ from keyhole.online.log import UNKNOWN, Store, rows
 from keyhole.online.log.decisions import Columns, decision_of
 from keyhole.online.log.packing import packed
 from keyhole.online.log.terms import Learned
+from keyhole.online.logged.fields import score_fields
 from keyhole.online.logged.terms import Terms, as_floats
 from keyhole.online.logged.writing import Writes
 
@@ -67,6 +74,22 @@ class LoggedBandit(Writes):
         super()._set(*parts)
         self._learned.fixed = []
         self._terms = Terms(self._learned)
+
+    @classmethod
+    def _of_record(
+        cls,
+        record: storage.Record,
+        *,
+        policy: Policy | None,
+        features: Recipe | None,
+        random: kernels.Bits | None,
+    ) -> Bandit:
+        if record.header["format"] == storage.SENSOR_FORMAT:
+            from keyhole.online import sensor_storage
+            from keyhole.online.logged.sensing import LoggedSensorBandit
+
+            return LoggedSensorBandit.of_parts(sensor_storage.parse(record, policy), random)
+        return super()._of_record(record, policy=policy, features=features, random=random)
 
     def _start_fields(self) -> dict[str, Any]:
         policy = self.policy
@@ -163,6 +186,63 @@ class LoggedBandit(Writes):
 
     def _give_up(self) -> None:
         self._learned.fixed = []
+
+    def believe(self, y: Floats) -> None:
+        """Do what the choice, or choices, of one call have changed besides the random stream.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, dim)
+            What was observed, with NaN where an entry is missing.
+        """
+        super().believe(y)
+        if not self._learned.is_plain:
+            self._see(y)
+
+    def chances(self, contexts: Sequence[tuple[rows.Decision, list[Arm]]]) -> list[Floats]:
+        """Return the probability of each candidate at the contexts of other rounds, now.
+
+        Parameters
+        ----------
+        contexts : sequence of (Decision, list of arms)
+            The rows of these rounds, and their candidates, all of which the bandit has.
+        """
+        groups: dict[Any, list[int]] = {}
+        for k, (row, arms) in enumerate(contexts):
+            groups.setdefault((tuple(arms), row.levels, len(row.y)), []).append(k)
+        found: list[Floats] = [np.empty(0)] * len(contexts)
+        for (arms, levels, _), places in groups.items():
+            seen = np.array([contexts[k][0].y for k in places], dtype=np.float64)
+            chances = self._chances(self._in_present_columns(seen, levels), arms)
+            for k, one in zip(places, chances, strict=True):
+                found[k] = one
+        return found
+
+    def _chances(self, seen: Floats, names: tuple[Arm, ...]) -> Floats:
+        """Return the probabilities of some arms at observations, (m, 1 or n_arms, dim)."""
+        learned, arms = self._learned, self._learned.arms.among(names)
+        _, design = learned.prepared(seen)
+        if learned.arms.is_hybrid:
+            design = learned.placed(design, arms)
+        rule = learned.rule_now(self._rule)
+        location, scale = learned.posterior.scores(
+            rule, arms.parameter_of, design if design.shape[1] > 1 else design[:, 0]
+        )
+        epsilon = learned.posterior.uniform_rate(rule)
+        return choice_probabilities(location, scale, epsilon=epsilon)
+
+    def _in_present_columns(self, seen: Floats, levels: int | None) -> Floats:
+        """Return observations, (m, n, dim), of a time with fewer levels in the present columns."""
+        encoder, grown = self._learned.encoder, self._learned.grown
+        if encoder is None or grown is None:
+            return seen
+        then = grown[:levels]
+        if encoder.has_columns_of(then, seen.shape[-1]):
+            return seen
+        made, wider = Layout.of(Encoder(encoder.features, then)), Layout.of(encoder)
+        places, siblings = made.places_in(wider), made.siblings_of(wider)
+        flat = [widened(row, places, siblings) for row in seen.reshape(-1, seen.shape[-1])]
+        return np.array(flat).reshape(*seen.shape[:2], wider.dim)
 
     def note_row(self, seq: int) -> None:
         """Take note of what a row has changed that was read, and not written."""
@@ -301,7 +381,6 @@ class LoggedBandit(Writes):
         candidates : list of arms, optional
             The candidates, if they were not all arms.
         """
-        mean, width, optimism, dispersion = decision._description.tolist()
         version, offset = state
         predicted, grown = decision._predicted, decision._grown
         return {
@@ -312,10 +391,7 @@ class LoggedBandit(Writes):
             "probability": decision.probability,
             "score": decision._score,
             "y": [row.tolist() for row in seen],
-            "mean": [value + offset for value in mean] if offset else mean,
-            "width": width,
-            "optimism": _once(optimism),
-            "dispersion": _once(dispersion),
+            **score_fields(decision._description, offset),
             "epsilon": decision._epsilon,
             "arms": candidates,
             "x": None if decision._design is None else decision._design.tolist(),
@@ -444,22 +520,37 @@ class LoggedBandit(Writes):
             Whether they were learned together.
         """
         self._write_given(log, decisions)
-        n = len(decisions)
-        provisional = {one.key for one in self._learned.provisional[-n:]}
         many: list[dict[str, Any]] = [
             {"event": one.id, "value": value, "again": again}
-            | self._counted(k, one, value, provisional)
-            for k, (one, value) in enumerate(zip(decisions, rewards, strict=True))
+            for one, value in zip(decisions, rewards, strict=True)
         ]
+        if not self._learned.is_plain:
+            self._add_counted(many, decisions)
         for k, fields in enumerate(many):
             if batch:
-                fields["batch"] = (k, n)
+                fields["batch"] = (k, len(many))
             if weights is not None:
                 fields["weight"] = float(weights[k])
+        if len(many) == 1:
+            log.append(rows.Reward, **many[0])
+        elif many:
+            log.append_all(rows.Reward, many)
+
+    def _add_counted(self, many: list[dict[str, Any]], decisions: list[Decision]) -> None:
+        """Add to the fields of rewards how these count, where they are not learned as they came.
+
+        Parameters
+        ----------
+        many : list of dict
+            The fields of each reward.
+        decisions : list of Decision
+            Their decisions.
+        """
+        provisional = {one.key for one in self._learned.provisional[-len(many) :]}
+        for k, (fields, one) in enumerate(zip(many, decisions, strict=True)):
+            fields |= self._counted(k, one, fields["value"], provisional)
             if "key" in fields and fields["event"] is not None:
                 self.note_key(fields["key"], fields["event"])
-        if many:
-            log.append_all(rows.Reward, many)
 
     def _counted(
         self, k: int, decision: Decision, value: float, provisional: set[str]
@@ -478,8 +569,6 @@ class LoggedBandit(Writes):
             The keys of the latest provisional rewards.
         """
         learned = self._learned
-        if learned.is_plain:
-            return {}
         added, key = learned.added, f"{self._last_key}.{k}"
         if self._last_key is None:  # compiled code has learned it
             y = self._in_columns(decision, self._encoder_of([decision]))[0]
@@ -618,8 +707,3 @@ class LoggedBandit(Writes):
 
 def _row_term(one: Term) -> rows.Term:
     return rows.Term(arm=one.arm, value=one.reward, x=one.design.tolist(), key=one.key)
-
-
-def _once(values: list[float]) -> list[float]:
-    """Return one number in place of equal ones."""
-    return values[:1] if values.count(values[0]) == len(values) else values

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from keyhole.core import Arm, Floats
 from keyhole.errors import AlreadyLearned, ForgottenEvent, InvalidValue, UnknownEvent, shown
 from keyhole.files import Path
 from keyhole.online import arguments
@@ -209,6 +210,7 @@ class Writes(Bandit):
             known = self._rewards_of(log, event)
             terms = [one for one in map(self._term, known) if one is not None]
             self.take_out(terms)
+            self.note_forgotten(event)
             log.append(rows.Forget, event=event, terms=terms)
 
     def amend(self, event: str, reward: float) -> None:
@@ -233,6 +235,7 @@ class Writes(Bandit):
             term = self._term(known[0])
             if term is not None:
                 self.exchange(term, value)
+                self.note_amended(event, value)
             log.append(rows.Amend, event=event, value=value, term=term)
 
     def _rewards_of(self, log: Store, event: str) -> list[Learned]:
@@ -265,6 +268,60 @@ class Writes(Bandit):
             The reward that replaces it.
         """
         raise NotImplementedError
+
+    # -- rows that were read, and not written -----------------------------------------------------
+
+    def believe(self, y: Floats) -> None:
+        """Do what the choice, or choices, of one call have changed besides the random stream.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n, dim)
+            What was observed, with NaN where an entry is missing.
+        """
+        del y
+        self._lineage.decisions += 1
+
+    def chances(self, contexts: Sequence[tuple[rows.Decision, list[Arm]]]) -> list[Floats]:
+        """Return the probability of each candidate at the contexts of other rounds, now.
+
+        Parameters
+        ----------
+        contexts : sequence of (Decision, list of arms)
+            The rows of these rounds, and their candidates, all of which the bandit has.
+        """
+        raise NotImplementedError
+
+    def note_row(self, seq: int) -> None:
+        """Take note of what a row has changed."""
+
+    def note_key(self, key: str, event: str) -> None:
+        """Take note of a reward that waits or is provisional.
+
+        Parameters
+        ----------
+        key : str
+            What it is found by.
+        event : str
+            The id of its decision.
+        """
+
+    def note_counted(self, key: str | None) -> None:
+        """Take note that the log has the term of a reward that waited."""
+
+    def note_forgotten(self, event: str) -> None:
+        """Take note that an event was forgotten."""
+
+    def note_amended(self, event: str, value: float) -> None:
+        """Take note that the reward of an event was replaced.
+
+        Parameters
+        ----------
+        event : str
+            The id of the decision.
+        value : float
+            The reward.
+        """
 
     # -- copies -----------------------------------------------------------------------------------
 
