@@ -168,3 +168,27 @@ def test_amending_and_forgetting_across_a_restart_is_verified(
     [found] = verify(tmp_path)
     # All that had a default reward were learned when they were due.
     assert found.learned == (28 if settings is PLAIN else 58)
+
+
+def test_an_export_has_what_other_policies_would_have_earned(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    with Service(tmp_path / "data") as service:
+        loop = service.create(
+            "home", {"arms": ["A", "B"], "dim": 2, "reward": {"learn": "at_once"}}
+        )
+        for k in range(300):
+            x = rng.standard_normal(2)
+            decided = service.decide("home", DecideRequest(context=x.tolist(), event_id=f"o-{k}"))
+            gain = x[0] if decided.answer.action == "A" else -x[0]
+            loop.reward(f"o-{k}", float(gain + rng.standard_normal()))
+        loop.reward("o-7", 0.5, "more")
+        loop.change(loop.settings.of({**loop.settings.to_dict(), "mode": "shadow"}))
+        for k in range(300, 310):
+            service.decide("home", DecideRequest(context=[1.0, 0.0], event_id=f"o-{k}"))
+            loop.reward(f"o-{k}", 1.0)
+    export(tmp_path / "data", tmp_path / "log.jsonl")
+    columns = kh.Log(tmp_path / "log.jsonl").columns()
+    assert len(columns["chosen"]) == 300  # those that were served are no choices of the policy
+    greedy = kh.evaluate(tmp_path / "log.jsonl", kh.Greedy()).rows[0]
+    # The mean of the better arm is that of |x|; greedy choices miss little of it.
+    assert abs(greedy.value - np.sqrt(2 / np.pi)) < 4 * greedy.error + 0.05

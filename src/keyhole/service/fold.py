@@ -14,8 +14,8 @@ from keyhole.online import Decision, LoggedBandit, Own, Replay, rows
 from keyhole.service.candidates import bandit_among
 from keyhole.service.journal import LoopJournal
 
-# Rows that tell of events, and change nothing that is learned.
-OF_EVENTS = frozenset({"outcome", "activate", "due", "served", "settings"})
+# Kinds of rows that need not even be decoded.
+OF_EVENTS = frozenset(kind.__name__.lower() for kind in rows.OF_EVENTS)
 
 
 class LoopReplay(Replay):

@@ -57,7 +57,7 @@ def check_learner(source: Source, summary: Summary, learner: Learner) -> None:
     """
     if summary.kind != storage.FORMAT:
         raise InvalidValue(
-            f"{source.name} is the log of a bandit with sensors, or with a learner of its own, whose "
+            f"{source.name} is the log of a bandit with sensors or a learner of its own, whose "
             "sums its rows are not: replay it, Log.replay()"
         )
     recipe = None if learner.features is None else learner.features.start().digest

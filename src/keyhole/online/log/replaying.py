@@ -155,6 +155,8 @@ class Replay:
         try:
             if self.bandit is None and not isinstance(row, rows.Start):
                 raise FileError("a log begins with a row of kind 'start'")
+            if isinstance(row, rows.OF_EVENTS):
+                return
             getattr(self, f"_{type(row).__name__.lower()}")(row)
             pending = self.choices or self.rewards
             if pending:  # what a batch changes, it changes as a whole
@@ -170,7 +172,7 @@ class Replay:
     # -- runs -------------------------------------------------------------------------------------
 
     def _start(self, row: rows.Start) -> None:
-        if row.keyed and self.draw_key is None:
+        if row.keyed and self.draw_key is None and self.verify:
             raise FileError(
                 "its draws are keyed by a secret of the decision service: `keyhole replay FOLDER` "
                 "replays it there"

@@ -104,7 +104,9 @@ class LoggedRounds:
         self.arms_at.append(now)
         self.set_of.append(chosen_from)
         self.chosen.append(self.names[row.arm])
-        self.fate.append(KEPT)
+        # An arm that was served in place of the chosen one, even if it is the same.
+        self.fate.append(KEPT if row.served is None else VETOED)
+        self.is_in_order = self.is_in_order and row.served is None
         self.probability.append(row.probability)
         self.epsilon.append(row.epsilon)
         self.reward.append(np.nan)

@@ -391,6 +391,9 @@ AnyRow: TypeAlias = (
     | Settings
 )
 
+# Rows of the decision service that tell of events, and change nothing that is learned.
+OF_EVENTS = (Outcome, Activate, Due, Served, Settings)
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyRow)
 
