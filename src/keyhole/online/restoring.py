@@ -279,15 +279,17 @@ def _check_caches(state: State) -> None:
         some = Posterior.of_state(State(*(array[start : start + step] for array in state)))
         if (some.moment[some.count == 0] != 0).any():
             raise FileError("the saved moments are of arms without a reward")
-        _check_inverse(some.precision, some.covariance, some.mean, some.moment)
+        _check_inverse(some)
 
 
-def _check_inverse(precision: Floats, covariance: Floats, mean: Floats, moment: Floats) -> None:
+def _check_inverse(some: Posterior) -> None:
     """Check the caches of some parameters.
 
     The diagonal of B is scaled to 1, whatever the units of features: the error that rounding may
-    cause in B P grows with the condition of the scaled matrix.
+    cause in B P grows with the condition of the scaled matrix. That of the mean is one of the
+    terms it was summed from, |mean_i| <= sqrt(P_ii sum r^2), which may cancel to 0.
     """
+    precision, covariance, mean = some.precision, some.covariance, some.mean
     diagonals = [np.einsum("kdd->kd", matrix) for matrix in (precision, covariance)]
     if not all((diagonal > 0).all() for diagonal in diagonals):
         raise FileError("the saved precision or covariance is not positive")
@@ -298,9 +300,10 @@ def _check_inverse(precision: Floats, covariance: Floats, mean: Floats, moment: 
         raise FileError("the saved precision is not positive definite")
     product = scaled @ (covariance * size[:, :, None] * size[:, None, :])
     off = np.abs(product - np.eye(size.shape[1])).max(axis=(1, 2))
-    expected: Floats = np.einsum("kde,ke->kd", covariance, moment)
+    expected: Floats = np.einsum("kde,ke->kd", covariance, some.moment)
     largest = np.abs(mean).max(axis=1) + np.abs(expected).max(axis=1)
-    moved = np.abs(mean - expected).max(axis=1) > 2 * DRIFT * largest + 1e-300
+    terms = np.sqrt(diagonals[1].max(axis=1) * some.squares)
+    moved = np.abs(mean - expected).max(axis=1) > 2 * DRIFT * largest + ROUNDING * terms + 1e-300
     # Where features are collinear to rounding, no digit of the caches follows from the sums.
     sound = lowest > ROUNDING
     if (sound & ((off > DRIFT / lowest.clip(min=ROUNDING)) | moved)).any():
