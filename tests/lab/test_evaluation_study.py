@@ -317,6 +317,8 @@ def test_a_ratio_that_one_log_decides_is_not_known() -> None:
     # Each logarithm of a standard deviation has the variance 1 / (2 n).
     assert alike.margin / 2.58 == pytest.approx(np.sqrt(1.0 / LOGS), rel=0.25)
     assert abs(alike.value) < 4 * np.sqrt(1.0 / LOGS)
+    assert log_ratio(mine, mine) == (0.0, 0.0)
+    assert log_ratio(mine[:1], theirs[:1]).margin == np.inf
     theirs[0] = 1e4
     found = log_ratio(mine, theirs)
     assert found.value < np.log(0.25)
