@@ -187,6 +187,8 @@ def test_values_from_the_other_log_of_the_stand_in() -> None:
 # -- verdicts -------------------------------------------------------------------------------------
 
 LOGS = 400
+# Lower ends of intervals of width 2 that miss 0, in turns above it and below.
+BEYOND = np.where(np.arange(LOGS) % 2 == 0, 1.0, -3.0)
 
 
 def hits(share: float) -> Any:
@@ -229,7 +231,7 @@ def _interval_results(
     value = rng.standard_normal(shape) * np.array([ratio, 1.0])[:, None, None]
     low = np.empty(shape)
     for place, one in enumerate(inside.values()):
-        low[:, place] = np.where(hits(one) == 1.0, -1.0, 1.0)[:, None, None]
+        low[:, place] = np.where(hits(one) == 1.0, -1.0, BEYOND)[:, None, None]
     values = {"value": value, "low": low, "high": low + 2.0, "truth": np.zeros(shape)[:, 0]}
     return _dataset(cell, values)
 
@@ -241,7 +243,8 @@ def _other_results(
         shape = (LOGS, 2, len(cell.policies), len(cell.looks))
         low = np.full(shape, -1.0)
         for place, one in enumerate(misses):
-            low[hits(one) == 1.0, place, :, 7] = 1.0  # at one look only
+            wrong = hits(one) == 1.0
+            low[wrong, place, :, 7] = BEYOND[wrong, None]  # at one look only
         bounds = {"watched_low": low, "watched_high": low + 2.0}
         return _dataset(cell, {**bounds, "watched_truth": np.zeros(shape)[:, 0]})
     if isinstance(cell, ControlsCell):
@@ -317,6 +320,8 @@ def test_a_ratio_that_one_log_decides_is_not_known() -> None:
     # Each logarithm of a standard deviation has the variance 1 / (2 n).
     assert alike.margin / 2.58 == pytest.approx(np.sqrt(1.0 / LOGS), rel=0.25)
     assert abs(alike.value) < 4 * np.sqrt(1.0 / LOGS)
+    assert log_ratio(mine, mine) == (0.0, 0.0)
+    assert log_ratio(mine[:1], theirs[:1]).margin == np.inf
     theirs[0] = 1e4
     found = log_ratio(mine, theirs)
     assert found.value < np.log(0.25)

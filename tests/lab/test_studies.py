@@ -128,6 +128,18 @@ def test_simulated_patients_are_named_wherever_the_study_is(
     assert f"{used} stands in for {title}" in section
 
 
+def test_a_simulated_shop_is_named_where_its_logs_are(finished: Path) -> None:
+    """The other parts of the study have no data, and no stand-in."""
+    made = json.loads((finished / "evaluation" / "manifest.json").read_text())
+    assert made["stand_ins"] == {"Open Bandit": "Simulated shop"}
+    assert made["setting"].startswith("Simulated shop: ")
+    assert "Open Bandit" not in made["setting"]
+    named = [v["claim"].startswith("Simulated shop (stand-in): ") for v in made["verdicts"]]
+    assert named == [False] * 9 + [True]
+    figure = (finished / "evaluation" / "figure.svg").read_text()
+    assert "Simulated shop (stand-in for Open Bandit)" in figure
+
+
 def test_a_study_with_all_its_data_has_no_stand_ins() -> None:
     one = STUDIES["fig4"]
     assert one.stand_ins(Settings()) == {}

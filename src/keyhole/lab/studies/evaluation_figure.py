@@ -133,13 +133,13 @@ def _watched(axes: Axes, table: xr.Dataset) -> None:
     axes.minorticks_off()
     axes.set_ylim(0.0, 1.0)
     shares = [float(one.any("look").mean()) for one in (normal, sequence)]
-    axes.set_title("value of uniform choices in one log, watched", fontsize="medium")
+    axes.set_title("value of uniform choices in one log, watched", fontsize="medium", pad=30)
     axes.set_xlabel(
         f"round\never missed, of {one.sizes['replication']} logs: normal {shares[0]:.0%}, "
         f"sequence {shares[1]:.1%}",
         fontsize="small",
     )
-    axes.legend(frameon=False, fontsize="small", loc="lower right", ncols=2)
+    _legend_above(axes)
 
 
 def _typical(missed: xr.DataArray) -> int:
@@ -207,12 +207,13 @@ def _shop(axes: Axes, table: xr.Dataset) -> None:
     axes.set_ylim(0.4, len(rows) + 0.6)
     title = "Open Bandit" if named else f"{STAND_IN.title} (stand-in for Open Bandit)"
     axes.set_title(title, fontsize="medium", pad=16)
+    _legend_above(axes)
+
+
+def _legend_above(axes: Axes) -> None:
+    """Put the legend between the panel and its title, where it hides nothing."""
     axes.legend(
-        frameon=False,
-        fontsize="x-small",
-        loc="lower center",
-        bbox_to_anchor=(0.5, 0.97),
-        ncols=2,
+        frameon=False, fontsize="x-small", loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=2
     )
 
 
