@@ -13,8 +13,6 @@ moderate, since it learns from the same data as the logged policy.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from keyhole.core import Floats
@@ -40,16 +38,17 @@ def variances(target: Propensities, logged: Propensities, checkpoints: Checkpoin
     n = len(target.rows)
     if target.moves:
         return np.ones(n)
-    edges = [0, *checkpoints.starts.tolist(), n]
+    sizes = np.diff([0, *checkpoints.starts, n])
     if target.at is not None and logged.at is not None:
-        found = [_second_moment(pi, e).mean() for pi, e in zip(target.at, logged.at, strict=True)]
+        moments, firsts = _second_moment(target.at, logged.at), checkpoints.firsts
+        found = np.add.reduceat(moments, firsts) / checkpoints.counts
     else:
         own = _second_moment(target.rows, logged.rows)
-        found = [own[low:high].mean() for low, high in pairwise(edges[:-1])]
+        found = np.add.reduceat(own, [0, *checkpoints.starts])[:-1] / sizes[:-1]
     # Before the first round nothing is known. The number of arms that could be chosen is v_t of a
     # fixed arm under uniform choices.
     first = float(np.count_nonzero(logged.rows[0]))
-    return np.repeat([first, *found], np.diff(edges))
+    return np.repeat([first, *found], sizes)
 
 
 def mean_squares(target: Propensities, logged: Propensities) -> Floats:

@@ -60,7 +60,8 @@ class Checkpoints(NamedTuple):
     """Rounds at which a posterior is looked at, and the earlier rounds whose contexts it sees."""
 
     starts: Ints  # (C,), increasing; block c has the rounds from starts[c] to the next start
-    contexts: tuple[Ints, ...]  # C arrays of rounds before each start
+    contexts: Ints  # (m,), rounds before the first start, then those before the second, ...
+    counts: Ints  # (C,), how many of them each checkpoint has
 
     @classmethod
     def plan(cls, n: int, *, n_checkpoints: int = 50, n_contexts: int = 500) -> Checkpoints:
@@ -75,18 +76,26 @@ class Checkpoints(NamedTuple):
         """
         starts = np.unique(np.geomspace(1, max(n, 1), n_checkpoints + 1).astype(np.int64))
         starts = starts[starts < n]
-        contexts = (
-            np.linspace(0, start - 1, min(int(start), n_contexts)).astype(np.int64)
-            for start in starts
-        )
-        return cls(starts, tuple(contexts))
+        spread = [
+            np.arange(start)
+            if start <= n_contexts
+            else np.linspace(0, start - 1, n_contexts).astype(np.int64)
+            for start in starts.tolist()
+        ]
+        contexts = np.concatenate([np.empty(0, np.int64), *spread])
+        return cls(starts, contexts, np.minimum(starts, n_contexts))
+
+    @property
+    def firsts(self) -> Ints:
+        """Place of each checkpoint's first context, (C,)."""
+        return np.cumsum(self.counts) - self.counts
 
 
 class Replayed(NamedTuple):
-    """Scores before every round, and at the contexts of every checkpoint."""
+    """Scores before every round, and mean and width at the contexts of all checkpoints."""
 
     rows: Scores
-    at: tuple[Scores, ...]
+    at: tuple[Floats, Floats]  # (m, K) each
 
 
 def replay(
@@ -124,16 +133,16 @@ def replay(
         prior_precision=model.prior_precision,
     )
     explorer = kernels.Explorer(posterior.core, rule)
-    # The posterior takes one row for all arms as (n, d).
-    seen = y[:, 0] if y.shape[1] == 1 else y
-    out, at = np.empty((4, n, k)), []
-    checkpoints = checkpoints or Checkpoints(np.empty(0, np.int64), ())
+    out = np.empty((4, n, k))
+    checkpoints = checkpoints or Checkpoints(*np.empty((3, 0), np.int64))
+    mean, width = np.empty((2, len(checkpoints.contexts), k))
+    seen, place = y[checkpoints.contexts], 0
     edges = [0, *checkpoints.starts.tolist(), n]
     for c, (low, high) in enumerate(pairwise(edges)):
         if c > 0:
-            mean, width = posterior.predict(parameter_of, seen[checkpoints.contexts[c - 1]])
-            optimism, dispersion = explorer.explorations()
-            at.append(Scores(mean, width, optimism[parameter_of], dispersion[parameter_of]))
+            now = slice(place, place + int(checkpoints.counts[c - 1]))
+            posterior.core.predict(parameter_of, seen[now], mean[now], width[now])
+            place = now.stop
         block = np.empty((4, high - low, k))
         kernels.retrace(
             explorer,
@@ -144,7 +153,7 @@ def replay(
             block,
         )
         out[:, low:high] = block
-    return Replayed(Scores(*out), tuple(at))
+    return Replayed(Scores(*out), (mean, width))
 
 
 def _seen(log: Logged, model: Model) -> Floats:

@@ -90,7 +90,7 @@ class Propensities(NamedTuple):
     """Probabilities of a target: in every round, and at the contexts of every checkpoint."""
 
     rows: Floats  # (n, K)
-    at: tuple[Floats, ...] | None  # C arrays (m, K), or None if they are not known or not needed
+    at: Floats | None  # (m, K), or None if they are not known or not needed
     moves: bool  # whether the target changes with what was learned
 
 
@@ -129,14 +129,10 @@ class Tracks:
         at = None if log.checkpoints is None else log.checkpoints.probabilities
         if at is None and self.own is not None and log.dispersion is not None:
             # The logged rule at the round of the checkpoint is known before that round.
-            at = tuple(
-                propensity_of(
-                    scores._replace(optimism=log.optimism[start], dispersion=log.dispersion[start]),
-                    float(log.epsilon[start]),
-                    log.candidates[contexts],
-                )
-                for scores, start, contexts in zip(self.own.at, *self.checkpoints, strict=True)
-            )
+            starts, contexts, counts = self.checkpoints
+            rounds = np.repeat(starts, counts)
+            scores = Scores(*self.own.at, log.optimism[rounds], log.dispersion[rounds])
+            at = propensity_of(scores, log.epsilon[rounds], log.candidates[contexts])
         return Propensities(log.propensity, at, moves=True)
 
     def propensities(self, target: Target) -> Propensities:
@@ -232,8 +228,7 @@ class Tracks:
         return propensities._replace(rows=rows)
 
     def _stationary(self, propensity: Floats) -> Propensities:
-        at = tuple(propensity[rows] for rows in self.checkpoints.contexts)
-        return Propensities(propensity, at, moves=False)
+        return Propensities(propensity, propensity[self.checkpoints.contexts], moves=False)
 
     def _of_policy(self, policy: Policy) -> Propensities:
         rule = policy.plain_rule()
