@@ -544,3 +544,58 @@ def test_kills_lose_nothing_that_was_written(path: Path) -> None:
     log = kh.Log(path)
     log.replay()
     assert log.counts["learned"] > 100
+
+
+def test_a_file_of_two_schemas_is_refused_by_its_row(path: Path) -> None:
+    """Whatever else the rows of the other schema have."""
+    bandit: Any = kh.Bandit(kh.Greedy(), arms=["A", "B"], dim=1, log=path)
+    bandit.learn(bandit.choose([1.0]), 1.0)
+    bandit.log.close()
+    whole = path.read_bytes()
+    other = b'{"kind":"start","schema":2,"seq":4,"at":1.0,"tenant":"x"}\n'
+    path.write_bytes(whole + other)
+    for call in (kh.Log(path).replay, kh.Log(path).columns, lambda: kh.Bandit.from_log(path)):
+        with pytest.raises(kh.FileError, match=r"line 4 .* has schema 2, .* reads schema 1 only"):
+            call()
+    assert path.read_bytes() == whole + other
+    strange = b'{"kind":"decision","seq":4,"at":1.0,"reward":3.0}\n'
+    path.write_bytes(whole + strange)
+    with pytest.raises(kh.FileError, match=r"line 4 .* is no row of a log: .*field"):
+        list(kh.Log(path))
+
+
+def test_a_parquet_file_is_whole_or_refused(path: Path) -> None:
+    bandit = lived(LEARNERS["learned v"], path, own_rows=False, rounds=30)
+    other = path.with_suffix(".parquet")
+    bandit.log.to_parquet(other)
+    content = other.read_bytes()
+    for size in (0, 3, 4, 8, len(content) // 3, len(content) - 9, len(content) - 1):
+        other.write_bytes(content[:size])
+        with pytest.raises(kh.FileError):
+            kh.Log(other).replay()
+    damaged = bytearray(content)
+    damaged[100:200] = bytes(100)
+    other.write_bytes(bytes(damaged))
+    with pytest.raises(kh.FileError):
+        kh.Log(other).replay()
+
+
+def test_an_event_is_refused_in_every_later_run(path: Path) -> None:
+    """By its id, as an object and through JSON; of a batch too; counted once in all."""
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(), arms=["A", "B"], dim=1, seed=1, log=path)
+    first, batch = bandit.choose([1.0]), bandit.choose_many(np.ones((3, 1)))
+    bandit.learn(first, 1.0)
+    bandit.learn_many([batch[1]], [1.0])
+    for _ in range(3):
+        bandit.log.close()
+        bandit = kh.Bandit.from_log(path)
+        for one in (first, batch[1]):
+            for given in (one.id, one, kh.Decision.from_dict(one.to_dict()), one.instead("A")):
+                with pytest.raises(kh.AlreadyLearned):
+                    bandit.learn(given, 1.0)
+        later = bandit.choose([2.0])
+        bandit.learn(later.id, 1.0)
+        with pytest.raises(kh.AlreadyLearned):
+            bandit.learn(later.id, 1.0)
+    assert sum(bandit.counts.values()) == 5
+    assert bandit.log.counts == {"decided": 2, "learned": 5, "forgotten": 0}

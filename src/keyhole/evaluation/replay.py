@@ -7,6 +7,7 @@ on some of the coordinates, it is the one that these data would have led to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -84,6 +85,20 @@ class Checkpoints(NamedTuple):
         ]
         contexts = np.concatenate([np.empty(0, np.int64), *spread])
         return cls(starts, contexts, np.minimum(starts, n_contexts))
+
+    @classmethod
+    def of(cls, starts: Ints, contexts: Sequence[Ints]) -> Checkpoints:
+        """Return checkpoints from a list of contexts for each.
+
+        Parameters
+        ----------
+        starts : ndarray of int of shape (C,)
+            The rounds.
+        contexts : sequence of C arrays
+            The earlier rounds of each.
+        """
+        joined = np.concatenate([np.empty(0, np.int64), *contexts])
+        return cls(starts, joined, np.array([len(one) for one in contexts], dtype=np.int64))
 
     @property
     def firsts(self) -> Ints:

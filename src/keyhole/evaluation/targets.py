@@ -108,7 +108,7 @@ class Tracks:
         if known is None:
             self.checkpoints = Checkpoints.plan(log.n_rounds)
         else:
-            self.checkpoints = Checkpoints(known.starts, known.contexts)
+            self.checkpoints = Checkpoints.of(known.starts, known.contexts)
 
     @cached_property
     def own(self) -> Replayed | None:
@@ -126,7 +126,9 @@ class Tracks:
                 "log must have the probability of every arm here: give mean, width and dispersion, "
                 "or probabilities"
             )
-        at = None if log.checkpoints is None else log.checkpoints.probabilities
+        at: Floats | None = None
+        if log.checkpoints is not None:
+            at = np.concatenate([np.empty((0, log.n_arms)), *log.checkpoints.probabilities])
         if at is None and self.own is not None and log.dispersion is not None:
             # The logged rule at the round of the checkpoint is known before that round.
             starts, contexts, counts = self.checkpoints

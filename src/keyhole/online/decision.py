@@ -110,7 +110,7 @@ class Decision(Choice):
     def made(
         cls,
         arm: Arm,
-        score: float,
+        score: float | None,
         observation: Floats,
         chance: Chance | None,
         number: str,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from keyhole.core import Arm
 from keyhole.online.decision import Decision
 from keyhole.online.log import rows
@@ -32,18 +34,41 @@ def decision_of(row: rows.Decision | rows.Given, columns: Columns) -> Decision:
         return Decision.from_dict(row.decision)
     if row.served is not None and row.served != row.arm:
         return _served(row, row.served, columns)
-    seen: Any = row.y[row.place or 0] if row.filled is None else row.filled  # null: missing
-    sensor, recipe = None, columns.recipe
     if row.sensor is not None:
-        sensor, recipe = columns.sensors[row.sensor]
+        return _measured(row, *columns.sensors[row.sensor])
+    given = row.y[row.place or 0] if row.filled is None else row.filled
+    seen = np.array(given, dtype=np.float64)  # null, a missing entry, is NaN
+    # By the numbers of a row, which a bandit wrote, and not as one that is made by hand: every
+    # reward by id takes this way.
+    decision = Decision.made(
+        row.arm,
+        row.score,
+        seen,
+        None,
+        row.event,
+        False,
+        tuple(row.predicted or ()),
+        bool(np.isnan(seen).any()),
+    )
+    decision._probability, decision._recipe = row.probability, columns.recipe
+    if columns.grown is not None:
+        is_present = row.levels in (None, len(columns.grown))
+        decision._grown = columns.grown if is_present else columns.grown[: row.levels]
+    run, dash, number = row.event.partition("-")
+    if dash and number.isdecimal():  # as compiled code takes it
+        decision._run, decision._number = run, int(number)
+    return decision
+
+
+def _measured(row: rows.Decision, sensor: Arm, recipe: str) -> Decision:
+    """Return the decision of a row by a measurement of a sensor."""
+    seen: Any = row.y[row.place or 0]
     return Decision(
         arm=row.arm,
         observation=seen,
         probability=row.probability,
         score=row.score,
         id=row.event,
-        predicted=row.predicted or (),
-        levels=None if columns.grown is None else columns.grown[: row.levels],
         recipe=recipe,
         sensor=sensor,
     )

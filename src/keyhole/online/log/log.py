@@ -164,13 +164,15 @@ class Log(Shared):
 
     def rows_of(self, event: str) -> list[rows.AnyRow]:
         """Return the rows of an event that its decision and its terms follow from, in order."""
-        self.refresh()
         with self._lock:
+            self.refresh()
             places = self._events.places(_checked_event(event))
-        return [self._at(place) for place in places]
+            return [self._at(place) for place in places]
 
     def _at(self, place: int) -> rows.AnyRow:
         """Return the row at a place."""
+        if self._appender is not None and self._appender.is_own:
+            return rows.decoded(self._appender.line_at(place))
         if not self.is_parquet:
             return rows.decoded(line_at(self.path, place))
         return next(row for row in parquet.read(self.path) if row.seq == place)

@@ -173,7 +173,7 @@ class LoggedBandit(Writes):
 
     def _after(self, log: Store, version: int) -> None:
         learned = self._learned
-        self._terms.follow(learned, version)
+        self._terms.follow(learned, version, self._lineage.decisions)
         if learned.fixed:
             fixed, learned.fixed = learned.fixed, []
             many = [
@@ -246,7 +246,7 @@ class LoggedBandit(Writes):
 
     def note_row(self, seq: int) -> None:
         """Take note of what a row has changed that was read, and not written."""
-        self._terms.follow(self._learned, seq - 1)
+        self._terms.follow(self._learned, seq - 1, self._lineage.decisions)
 
     def note_key(self, key: str, event: str) -> None:
         """Take note of a reward that waits or is provisional.
@@ -571,6 +571,9 @@ class LoggedBandit(Writes):
         learned = self._learned
         added, key = learned.added, f"{self._last_key}.{k}"
         if self._last_key is None:  # compiled code has learned it
+            is_own = decision._run == self._lineage.run and decision._design is not None
+            if is_own and decision._number > self._terms.n_before:
+                return {}  # at the row that it was chosen by
             y = self._in_columns(decision, self._encoder_of([decision]))[0]
             return self._at(decision, learned.observer.design(y[None])[0], value, value)
         if added is None:

@@ -40,6 +40,9 @@ class Terms:
         # The last row before each arm was removed, and before any was.
         self.removed: dict[Arm, int] = {}
         self.last_removed = -1
+        # How many decisions the run had made when units or columns changed last: what the posterior
+        # saw of later ones is what it sees now.
+        self.n_before = 0
         self._layout, self._units = learned.observer.layout, learned.observer.units
         self._names = learned.arms.names
 
@@ -61,6 +64,7 @@ class Terms:
             "events": dict(self.events),
             "removed": removed,
             "last_removed": self.last_removed,
+            "n_before": self.n_before,
         }
 
     def restore(self, record: dict[str, Any]) -> None:
@@ -78,8 +82,9 @@ class Terms:
         self.events = dict(record["events"])
         self.removed = dict(record["removed"])
         self.last_removed = record["last_removed"]
+        self.n_before = record["n_before"]
 
-    def follow(self, learned: LearnerState, seq: int) -> None:
+    def follow(self, learned: LearnerState, seq: int, n_decisions: int) -> None:
         """Take note of what a call has changed.
 
         Parameters
@@ -88,10 +93,13 @@ class Terms:
             What is learned now.
         seq : int
             The last row before the call.
+        n_decisions : int
+            How many decisions the run has made by now.
         """
         observer = learned.observer
         if observer.layout is not self._layout or observer.units is not self._units:
             self._step(observer, seq)
+            self.n_before = n_decisions
         if learned.arms.names is not self._names:
             for name in self._names:
                 if name not in learned.arms:
