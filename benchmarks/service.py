@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,14 +119,21 @@ def load(url: str, connections: int, seconds: float, size: int = 1) -> dict[str,
 def recorded(n: int) -> list[Unit]:
     """Return what n decisions write."""
     units: list[Unit] = []
-    with tempfile.TemporaryDirectory() as folder, Service(folder, synchronous="OFF") as service:
-        service.create("home", LOOP)
-        submit = service.writer.submit
-        service.writer.submit = lambda unit: units.append(unit) or submit(unit)  # type: ignore
-        for k in range(n):
-            service.decide("home", DecideRequest(context=CONTEXT, event_id=f"e-{k}"))
-        service.writer.submit = submit  # type: ignore[method-assign]
-    return units[:n]
+    commit = Store.commit
+
+    def kept(store: Store, given: Sequence[Unit]) -> None:
+        units.extend(given)
+        commit(store, given)
+
+    Store.commit = kept  # type: ignore[assignment, method-assign]
+    try:
+        with tempfile.TemporaryDirectory() as folder, Service(folder, synchronous="OFF") as made:
+            made.create("home", LOOP)
+            for k in range(n):
+                made.decide("home", DecideRequest(context=CONTEXT, event_id=f"e-{k}"))
+    finally:
+        Store.commit = commit  # type: ignore[method-assign]
+    return units[1 : n + 1]
 
 
 def bare_commits(units: list[Unit], size: int) -> float:
