@@ -32,17 +32,15 @@ from benchmarks.peers.environments import HOME, environment, pip_install
 from keyhole.core import Floats
 from keyhole.evaluation import Logged
 from keyhole.evaluation.estimators import ESTIMATORS
-from keyhole.lab.studies.evaluation_cells import PROPENSITIES, control
-from keyhole.lab.studies.thompson_logs import (
-    ThompsonLogs,
+from keyhole.lab.studies.click_logs import (
     clicks,
     normal_bounds,
     running_gain,
     running_value,
     target_propensity,
-    targets,
-    truth,
 )
+from keyhole.lab.studies.evaluation_controls import PROPENSITIES, control
+from keyhole.lab.studies.thompson_logs import ThompsonLogs, targets, truth
 
 # -- coverage -------------------------------------------------------------------------------------
 

@@ -10,16 +10,12 @@ import xarray as xr
 import keyhole as kh
 from keyhole.lab.evidence import Share
 from keyhole.lab.studies import STUDIES, Cell, Settings, campaigns
+from keyhole.lab.studies import click_logs as clicks
 from keyhole.lab.studies import thompson_logs as logs
-from keyhole.lab.studies.evaluation import log_ratio
-from keyhole.lab.studies.evaluation_cells import (
-    ControlsCell,
-    IntervalsCell,
-    LogsCell,
-    WatchedCell,
-    logged_as,
-)
+from keyhole.lab.studies.evaluation_cells import IntervalsCell, LogsCell, WatchedCell
+from keyhole.lab.studies.evaluation_controls import ControlsCell, logged_as
 from keyhole.lab.studies.evaluation_parts import HARD, covered, intervals, missed
+from keyhole.lab.studies.evaluation_verdicts import log_ratio
 from keyhole.lab.studies.running import tabled
 
 STUDY = STUDIES["evaluation"]
@@ -61,7 +57,7 @@ def test_truths_by_hand() -> None:
 
 def test_chances_at_a_new_context_are_those_of_many_contexts() -> None:
     rng = np.random.default_rng(3)
-    made = logs.clicks(RECIPE.draw(rng, 40_000), rng)
+    made = clicks.clicks(RECIPE.draw(rng, 40_000), rng)
     error = made.chance.std(axis=0) / np.sqrt(40_000)
     assert (np.abs(made.chance.mean(axis=0) - made.means) < 4 * error).all()
     clicked = made.chance[np.arange(40_000), made.log.chosen]
@@ -70,21 +66,21 @@ def test_chances_at_a_new_context_are_those_of_many_contexts() -> None:
 
 def test_running_values_and_gains() -> None:
     rng = np.random.default_rng(4)
-    made = logs.clicks(RECIPE.draw(rng, 300), rng)
-    assert (logs.running_value(made, "uniform") == made.means.mean()).all()
-    half = logs.running_value(made, "v/2")
-    rows = logs.target_propensity(made, "v/2") * made.chance
+    made = clicks.clicks(RECIPE.draw(rng, 300), rng)
+    assert (clicks.running_value(made, "uniform") == made.means.mean()).all()
+    half = clicks.running_value(made, "v/2")
+    rows = clicks.target_propensity(made, "v/2") * made.chance
     assert half[199] == pytest.approx(rows[:200].sum() / 200)
     assert made.log.propensity is not None
     logged = (made.log.propensity * made.chance).sum(axis=1).mean()
-    assert logs.running_gain(made, "v/2")[-1] == pytest.approx(half[-1] - logged)
+    assert clicks.running_gain(made, "v/2")[-1] == pytest.approx(half[-1] - logged)
 
 
 @pytest.mark.parametrize("target", ["fixed arm", "uniform", "2v"])
 def test_the_normal_interval_is_that_of_ips(target: str) -> None:
     rng = np.random.default_rng(5)
-    made = logs.clicks(RECIPE.draw(rng, 400), rng)
-    low, high = logs.normal_bounds(made, target, np.array([400]))
+    made = clicks.clicks(RECIPE.draw(rng, 400), rng)
+    low, high = clicks.normal_bounds(made, target, np.array([400]))
     one = logs.targets(made.source)[target]
     row = kh.evaluate(made.log, {target: one}, estimator="ips", min_size=0.0).rows[0]
     assert (low[0] + high[0]) / 2 == pytest.approx(row.value)
@@ -127,7 +123,7 @@ def test_watched_bounds_are_those_of_the_sequence() -> None:
     cell = next(one for one in cells(horizon=200, replications=1) if isinstance(one, WatchedCell))
     found = results(cell).isel(replication=0)
     rng = cell.generator(0)
-    made = logs.clicks(cell.world.draw(rng, 200), rng)
+    made = clicks.clicks(cell.world.draw(rng, 200), rng)
     sequence = kh.evaluation.value_sequence(made.log, "uniform", looks=cell.looks)
     one = found.sel(bounds="confidence sequence", watched="uniform")
     assert one["watched_low"].values.tolist() == sequence.low.tolist()

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from keyhole.core import (
     Floats,
@@ -134,138 +133,37 @@ def truth(made: SimulatedLog, target: str) -> float:
         Name of the target.
     """
     if target in FACTORS:
-        return float((_learning(made.log, target) * made.values).sum(axis=1).mean())
-    return _fixed_value(made.eta[:, 0], made, target)
+        return float((learning_propensity(made.log, target) * made.values).sum(axis=1).mean())
+    return fixed_value(made.eta[:, 0], made, target)
 
 
-class ClickLog(NamedTuple):
-    """A log with rewards of 0 or 1, and the chances of a reward."""
-
-    log: Logged
-    chance: Floats  # (n, K)
-    means: Floats  # (K,), chances at a new context
-    source: SimulatedLog
-
-
-def clicks(made: SimulatedLog, rng: np.random.Generator) -> ClickLog:
-    """Return a log with the same choices and rewards of 0 or 1.
-
-    The chance of a reward is Phi(value / 2). The posterior is that of the normal rewards, which
-    only makes the logged choices: confidence sequences need no right model.
+def learning_propensity(log: Logged, target: str) -> Floats:
+    """Return the probabilities of Thompson sampling with another v, (n, K).
 
     Parameters
     ----------
-    made : SimulatedLog
-        A log with normal rewards.
-    rng : Generator
-        Source of the rewards.
-    """
-    log = made.log
-    chance = ndtr(made.values / 2.0)
-    reward = rng.random(log.n_rounds) < chance[np.arange(log.n_rounds), log.chosen]
-    clicked = Logged(
-        arms=log.arms,
-        chosen=log.chosen,
-        probability=log.probability,
-        reward=reward.astype(float),
-        mean=log.mean,
-        width=log.width,
-        dispersion=1.0,
-        epsilon=log.epsilon,
-        probabilities=log.propensity,
-    )
-    # The mean of Phi(a + b z) over a standard normal z is Phi(a / sqrt(1 + b^2)).
-    spread = np.sqrt(1.0 + (made.eta[:, 1:] ** 2).sum(axis=1) / 4.0)
-    return ClickLog(clicked, chance, ndtr(made.eta[:, 0] / 2.0 / spread), made)
-
-
-def running_value(made: ClickLog, target: str) -> Floats:
-    """Return the mean value of a target over the rounds so far, (n,).
-
-    Parameters
-    ----------
-    made : ClickLog
+    log : Logged
         The log.
     target : str
-        Name of the target.
+        Name of the target, of `FACTORS`.
     """
-    if target in FACTORS:
-        return _running((_learning(made.log, target) * made.chance).sum(axis=1))
-    return np.full(made.log.n_rounds, _fixed_value(made.means, made.source, target))
-
-
-def running_gain(made: ClickLog, target: str) -> Floats:
-    """Return the mean gain of a target over the logged policy in the rounds so far, (n,).
-
-    Parameters
-    ----------
-    made : ClickLog
-        The log.
-    target : str
-        Name of the target.
-    """
-    assert made.log.propensity is not None
-    gain: Floats = running_value(made, target) - _running(
-        (made.log.propensity * made.chance).sum(axis=1)
-    )
-    return gain
-
-
-def target_propensity(made: ClickLog, target: str) -> Floats:
-    """Return the probability of each arm under a target, (n, K).
-
-    Parameters
-    ----------
-    made : ClickLog
-        The log.
-    target : str
-        Name of the target.
-    """
-    log = made.log
-    if target in FACTORS:
-        return _learning(log, target)
-    if target == "uniform":
-        return np.full((log.n_rounds, log.n_arms), 1.0 / log.n_arms)
-    propensity = np.zeros((log.n_rounds, log.n_arms))
-    propensity[:, targets(made.source)[target].arm] = 1.0
-    return propensity
-
-
-def normal_bounds(made: ClickLog, target: str, looks: Ints) -> tuple[Floats, Floats]:
-    """Return the ends of the normal 95% interval of IPS at each look, as if it were the only one.
-
-    Parameters
-    ----------
-    made : ClickLog
-        The log.
-    target : str
-        Name of the target.
-    looks : ndarray of int
-        Numbers of rounds.
-    """
-    log, row = made.log, np.arange(made.log.n_rounds)
-    weight = target_propensity(made, target)[row, log.chosen] / log.probability
-    terms = weight * log.reward
-    mean = np.cumsum(terms)[looks - 1] / looks
-    square = np.cumsum(terms * terms)[looks - 1] / looks
-    reach = 1.96 * np.sqrt(np.maximum(square - mean**2, 0.0) / looks)
-    return mean - reach, mean + reach
-
-
-def _learning(log: Logged, target: str) -> Floats:
-    """Return the probabilities of Thompson sampling with another v, (n, K)."""
     assert log.mean is not None
     assert log.width is not None
     return choice_probabilities(log.mean, FACTORS[target] * log.width)
 
 
-def _fixed_value(means: Floats, made: SimulatedLog, target: str) -> float:
-    """Return the value of a target that does not learn, from the mean reward of each arm."""
+def fixed_value(means: Floats, made: SimulatedLog, target: str) -> float:
+    """Return the value of a target that does not learn.
+
+    Parameters
+    ----------
+    means : ndarray of shape (K,)
+        Mean reward of each arm.
+    made : SimulatedLog
+        The log.
+    target : str
+        Name of the target.
+    """
     if target == "uniform":
         return float(means.mean())
     return float(means[targets(made)[target].arm])
-
-
-def _running(terms: Floats) -> Floats:
-    mean: Floats = np.cumsum(terms) / np.arange(1, len(terms) + 1)
-    return mean
