@@ -102,6 +102,11 @@ def test_probabilities_at_other_contexts_are_those_of_the_bandit_then(
     known = columns["checkpoints"]
     made = [row for row in log if isinstance(row, rows.Decision)]
     assert len(columns["chosen"]) == 160
+    log.to_parquet(path.with_suffix(".parquet"))
+    packed = kh.Log(path.with_suffix(".parquet")).columns()
+    for part in ("chosen", "probability", "reward", "mean", "width", "epsilon"):
+        np.testing.assert_array_equal(packed[part], columns[part])
+    assert packed["checkpoints"]["starts"].tolist() == known["starts"].tolist()
     lines = path.read_bytes().splitlines(keepends=True)
     checked = 0
     for c in (2, len(known["starts"]) // 2, len(known["starts"]) - 1):

@@ -90,6 +90,17 @@ def test_another_store_leads_to_the_same_bandit(name: str) -> None:
     assert folded(store, store.name, Own()).counts == again.counts
 
 
+def test_a_replayed_bandit_takes_no_notes(tmp_path: Path) -> None:
+    """What a log would be told of gathers nowhere."""
+    path = tmp_path / "decisions.jsonl"
+    bandit = lived(LEARNERS["units"], path, own_rows=False, rounds=30)
+    again: Any = kh.Log(path).replay()
+    for _ in range(60):
+        again.learn(again.choose(np.ones(3)), 1.0)
+    assert again._learned.fixed is None
+    assert bandit._learned.fixed == []
+
+
 def test_choices_that_are_believed_lead_to_the_same_sums() -> None:
     store: Any = Table()
     bandit = lived(LEARNERS["units"], store, own_rows=False)
