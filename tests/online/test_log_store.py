@@ -151,12 +151,12 @@ def test_ids_of_runs_and_batches_take_few_bytes() -> None:
             found.learn(event, place)
         used, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert found.counts() == {"decided": 0, "learned": 20_000, "forgotten": 0}
-        return used / 20_000
+        assert found.counts() == {"decided": 0, "learned": 5_000, "forgotten": 0}
+        return used / 5_000
 
-    assert size(f"{run}-{k}" for k in range(1, 20_001)) < 25.0
-    assert size(f"{run}-{b}.{k}" for b in range(20) for k in range(1000)) < 25.0
-    assert size(f"order {k}" for k in range(20_000)) < 400.0
+    assert size(f"{run}-{k}" for k in range(1, 5_001)) < 25.0
+    assert size(f"{run}-{b}.{k}" for b in range(5) for k in range(1000)) < 25.0
+    assert size(f"order {k}" for k in range(5_000)) < 400.0
 
 
 def test_the_index_finds_what_was_put_in() -> None:
