@@ -102,6 +102,11 @@ def test_probabilities_at_other_contexts_are_those_of_the_bandit_then(
     known = columns["checkpoints"]
     made = [row for row in log if isinstance(row, rows.Decision)]
     assert len(columns["chosen"]) == 160
+    log.to_parquet(path.with_suffix(".parquet"))
+    packed = kh.Log(path.with_suffix(".parquet")).columns()
+    for part in ("chosen", "probability", "reward", "mean", "width", "epsilon"):
+        np.testing.assert_array_equal(packed[part], columns[part])
+    assert packed["checkpoints"]["starts"].tolist() == known["starts"].tolist()
     lines = path.read_bytes().splitlines(keepends=True)
     checked = 0
     for c in (2, len(known["starts"]) // 2, len(known["starts"]) - 1):
@@ -120,6 +125,7 @@ def test_probabilities_at_other_contexts_are_those_of_the_bandit_then(
             np.testing.assert_allclose(found, table, atol=1e-12)
             checked += 1
     assert checked > 50
+    assert audit_log(columns).is_sound
     _check_shares(columns)
 
 
@@ -151,6 +157,22 @@ def _check_shares(columns: dict[str, Any]) -> None:
     without = Tracks(Logged.of({**columns, "checkpoints": None, "observation": None}))
     other = variances(without.propensities("uniform"), without.logged, without.checkpoints)
     assert not np.allclose(other, found, rtol=0.01)
+
+
+def test_a_mean_is_that_of_its_own_time(path: Path) -> None:
+    """The 32nd observation fixes units, and with them the zero of rewards, after its choice."""
+    learner = kh.Learner(kh.ThompsonSampling(), intercept=True, standardize=True)
+    bandit: Any = kh.Bandit(learner, arms=["A", "B"], dim=1, seed=1, log=path)
+    rng = np.random.default_rng(1)
+    for t in range(33):
+        decision = bandit.choose(rng.standard_normal(1))
+        if t < 20:
+            bandit.learn(decision, 100.0 + t)
+    columns = kh.Log(path).columns()
+    assert bandit._learned.observer.offset > 100.0
+    assert columns["mean"][:32].tolist() == [[0.0, 0.0]] * 32
+    assert (columns["mean"][32] > 50.0).all()
+    assert columns["probability"][:32].tolist() == [0.5] * 32
 
 
 def test_rewards_in_order_need_no_fold(path: Path) -> None:

@@ -225,12 +225,9 @@ def test_when_all_is_forgotten_nothing_is_left(name: str, rounds: int, path: Pat
     assert kh.Log(path).replay().to_bytes() == again.without_log().to_bytes()
 
 
-@pytest.mark.parametrize("name", ["predict", "features"])
-def test_early_predictions_are_forgotten_long_after_they_were_made_anew(
-    name: str, path: Path
-) -> None:
+def test_early_predictions_are_forgotten_long_after_they_were_made_anew(path: Path) -> None:
     """Predictions are final when a feature was seen 2,048 times; rewards then have their terms."""
-    early = range(40, 120)
+    name, early = "features", range(40, 120)
     bandit, events, _ = lived(name, path, learns=lambda _, reward: reward, rounds=2700)
     assert not bandit._learned.provisional
     assert not bandit._terms.events

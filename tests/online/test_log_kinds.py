@@ -147,7 +147,7 @@ def test_rewards_and_contexts_of_events_are_told_apart(path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::keyhole.KeyholeWarning")
-@pytest.mark.parametrize("name", SENSOR_LEARNERS)
+@pytest.mark.parametrize("name", ["all", "intercept", "scale"])
 def test_sensors_forget_and_amend_exactly(name: str, path: Path) -> None:
     """Sums per configuration, and pairs, are those of a bandit that learned so at once."""
     bandit, twin = (sensor_bandit(one, **SENSOR_LEARNERS[name]) for one in (path, None))

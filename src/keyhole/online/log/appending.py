@@ -45,6 +45,12 @@ def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
                 place += len(line) + 1
 
 
+def _read_at(file: int, size: int, place: int) -> bytes:
+    """Return some bytes of a file that is appended to; Windows has no `os.pread`."""
+    os.lseek(file, place, os.SEEK_SET)  # rows are appended at the end, wherever this is
+    return os.read(file, size)
+
+
 def line_at(path: Path, place: int) -> bytes:
     """Return the line at a place.
 
@@ -112,7 +118,7 @@ class Appender:
         end = size
         while end:
             start = max(0, end - PIECE)
-            found = os.pread(self._file, end - start, start).rfind(b"\n")
+            found = _read_at(self._file, end - start, start).rfind(b"\n")
             if found >= 0:
                 end = start + found + 1
                 break
@@ -125,7 +131,7 @@ class Appender:
         size = os.fstat(self._file).st_size
         if end == size:
             return
-        torn = os.pread(self._file, min(size - end, 60), end)
+        torn = _read_at(self._file, min(size - end, 60), end)
         os.ftruncate(self._file, end)
         os.fsync(self._file)
         self.size = end
@@ -181,7 +187,7 @@ class Appender:
         assert self._file is not None
         line, size = b"", LINE
         while not line.endswith(b"\n"):
-            piece = os.pread(self._file, size, place + len(line))
+            piece = _read_at(self._file, size, place + len(line))
             if not piece:
                 raise FileError(f"{self.path} has become shorter: no line at byte {place}")
             line += piece[: piece.find(b"\n") + 1] or piece

@@ -52,7 +52,9 @@ def replayed(log: Log, own: Own) -> Bandit:
     """
     # A Parquet file has no rows that could be looked up one by one.
     find = None if log.is_parquet else log.rows_of
-    bandit: Bandit = folded(log, log.name, own, find).without_log()
+    made = folded(log, log.name, own, find)
+    made.end_notes()
+    bandit: Bandit = made.without_log()
     return bandit
 
 
@@ -188,6 +190,7 @@ class Replay:
     def _begun(self, row: rows.Start) -> Any:
         content, (policy, features, learner) = unpacked(row.bandit), self.own
         if row.learner == "own":
+            self.verify = True  # what a choice changes of its state is not known
             return LoggedOwnBandit.begun(content, learner)
         if learner is not None:
             raise InvalidValue(

@@ -248,6 +248,10 @@ class LoggedBandit(Writes):
         """Take note of what a row has changed that was read, and not written."""
         self._terms.follow(self._learned, seq - 1, self._lineage.decisions)
 
+    def end_notes(self) -> None:
+        """Take no notes any more: no row will be written."""
+        self._learned.fixed = None
+
     def note_key(self, key: str, event: str) -> None:
         """Take note of a reward that waits or is provisional.
 

@@ -295,6 +295,9 @@ class Writes(Bandit):
     def note_row(self, seq: int) -> None:
         """Take note of what a row has changed."""
 
+    def end_notes(self) -> None:
+        """Take no notes any more: no row will be written."""
+
     def note_key(self, key: str, event: str) -> None:
         """Take note of a reward that waits or is provisional.
 
