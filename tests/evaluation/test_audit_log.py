@@ -100,3 +100,19 @@ def test_a_log_without_rewards_is_refused() -> None:
         kh.evaluate(columns, "uniform", estimator="ips")
     with pytest.raises(kh.InvalidValue, match="2 rounds before its first missing reward, got 1"):
         kh.evaluate(columns, "uniform", estimator="ips", check=False)
+
+
+def test_an_arm_that_was_never_chosen_is_no_excess() -> None:
+    chosen = [0, 1] * 50
+    log = {"arms": "ABC", "chosen": chosen, "probability": [0.495] * 100, "reward": [1.0, 0.0] * 50}
+    assert kh.evaluation.audit_log({**log, "arms": list("ABC")}).is_sound
+
+
+def test_equal_rewards_have_a_note_and_tiny_probabilities_are_refused() -> None:
+    log = {"arms": ["A", "B"], "chosen": [0, 1] * 50, "probability": [0.5] * 100}
+    row = kh.evaluate({**log, "reward": [0.0, 1.0] * 50}, "A").rows[0]
+    assert row.high == row.low
+    assert "all rewards that count are equal" in row.note
+    tiny = {**log, "probability": [0.5] * 99 + [1e-200], "reward": [0.0, 1.0] * 50}
+    with pytest.raises(kh.InvalidValue, match=r"probability\[99\] must be at least 1e-100"):
+        kh.evaluate(tiny, "uniform")

@@ -387,3 +387,19 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_wrong_columns_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(kh.InvalidValue, match=message):
         Logged(arms=["A", "B"], chosen=[0, 1], probability=[0.5, 0.5], reward=[0.0, 1.0], **wrong)
+
+
+def test_targets_that_need_a_replay_are_refused_where_rewards_came_late(path: Path) -> None:
+    """A replay would give them rewards that the logged policy did not have yet."""
+    rng, waiting = np.random.default_rng(0), []
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(), arms=["A", "B"], dim=1, seed=1, log=path)
+    for _ in range(120):
+        waiting.append(bandit.choose([1.0]))
+        if len(waiting) > 30:
+            bandit.learn(waiting.pop(0), float(rng.standard_normal()))
+    for decision in waiting:
+        bandit.learn(decision, float(rng.standard_normal()))
+    for target in (kh.ThompsonSampling(), kh.ThompsonSampling(v=1.0, prior_precision=2.0)):
+        with pytest.raises(kh.InvalidValue, match="rewards came late"):
+            kh.evaluate(path, target)
+    assert kh.evaluate(path, "as logged").rows[0].effective_size == pytest.approx(120)

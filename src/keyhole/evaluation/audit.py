@@ -139,7 +139,7 @@ def audit_log(log: object) -> LogAudit:
         spread = np.sqrt(np.bincount(given.chosen, (1.0 / e - 1.0) / e, given.n_arms))
         # An arm that was seldom chosen has a sum that is most often too small: only an excess
         # contradicts the probabilities.
-        z = np.maximum(_ratio(inverse - given.n_rounds, spread), 0.0)
+        z = np.where(counts > 0, np.maximum(_ratio(inverse - given.n_rounds, spread), 0.0), 0.0)
     w = 1.0 / (e * given.candidates.sum(axis=1))
     difference, row = _difference(given)
     beyond, vetoes = _vetoes(given)

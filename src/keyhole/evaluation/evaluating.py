@@ -172,7 +172,7 @@ def _row(
     reward = pieces.reward
     gain = found.minus(_earned(pieces, name))
     size = float(len(reward)) if found.weight is None else effective_size(found.weight)
-    note = _doubt(pieces.weight)
+    note = _doubt(pieces.weight) or _sameness(found)
     low, high = found.interval(level)
     gain_low, gain_high = gain.interval(level)
     numbers = (found.value, found.error, low, high, gain.value, gain_low, gain_high)
@@ -210,6 +210,16 @@ def _earned(pieces: Pieces, name: str) -> Estimate:
     if pieces.moves and name in CENTRED and pieces.q_logged is not None:
         centre = pieces.q_logged
     return Estimate(float(reward.mean()), (reward - centre) / len(reward))
+
+
+def _sameness(found: Estimate) -> str:
+    """Return a note if rewards do not vary, so that an interval has no width."""
+    if found.error > 0.0:
+        return ""
+    return (
+        "all rewards that count are equal: the interval has no width, and says nothing of rewards "
+        "that are rare"
+    )
 
 
 def _doubt(weight: Floats) -> str:

@@ -18,6 +18,8 @@ from keyhole.evaluation.formats import Format, Progress, read_columns
 from keyhole.evaluation.known import SUM_TOLERANCE, KnownCheckpoints
 from keyhole.evaluation.scores import Scores, propensity_of
 
+# The square of its inverse, and a sum of many, are numbers.
+SMALLEST = 1e-100
 # Columns that are of the log, and have no entry for each round.
 WHOLE = ("arms", "sharing", "prior_precision", "checkpoints", "vetoed", "left_out")
 
@@ -136,6 +138,7 @@ class Logged:
         e = _column("probability", probability)
         n, k = len(e), len(names)
         _refuse(~(e > 0.0) | ~(e <= 1.0), "probability", e, "above 0 and at most 1")
+        _refuse(e < SMALLEST, "probability", e, f"at least {SMALLEST:g}: weights beyond overflow")
         columns: dict[str, Any] = {
             "arms": names,
             "chosen": _chosen(chosen, n, names),

@@ -259,6 +259,14 @@ class Tracks:
                 f"the probabilities of {policy!r} are not known in closed form: give "
                 "draw='per-arm', or probabilities of your own"
             )
+        if self.log.checkpoints is not None:
+            raise InvalidValue(
+                f"the target {policy!r} needs a posterior of its own, which columns of this log "
+                "do not give: rewards came late or were changed, or its learner has units, a "
+                "constant or predictions, and a replay would learn what the logged policy did not "
+                "know yet. Give a policy with the log's prior and sharing and a fixed v, such as "
+                "ThompsonSampling(v=1.0) or Greedy()"
+            )
         found = replay(self.log, Model.of_policy(policy, columns), rule)
         return Propensities(
             propensity_of(found.rows, rule.epsilon, self.log.candidates), None, moves=True

@@ -236,6 +236,12 @@ class Log(Shared):
         path : path-like
             The file, which is replaced in one step.
         """
+        target = checked_path("path", path)
+        if self.exists and os.path.exists(target) and os.path.samefile(self.path, target):
+            raise InvalidValue(
+                f"path must be another file than the log itself, got {target}: a bandit goes on "
+                "with JSON lines"
+            )
         return parquet.write(self, path)
 
     # -- writing ----------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ from keyhole.online.logged.fields import score_fields
 from keyhole.online.logged.terms import Terms, as_floats
 from keyhole.online.logged.writing import Writes
 
+# Times that the square of a reward may be the sum of squares that it is taken out of.
+MOST_TAKEN = 1e8
+
 
 class LoggedBandit(Writes):
     """A bandit with a log; `Bandit(..., log=...)` makes one.
@@ -464,8 +467,7 @@ class LoggedBandit(Writes):
         """
         with self._writing() as log:
             found = self._found(decision)
-            if not again:
-                self._check_once(log, found.id)
+            self._check_once(log, found.id, again)
             weights = self._weights([found])
             before = self._prepare_to_learn()
             super().learn(found, reward, again=again, context=context)
@@ -485,8 +487,8 @@ class LoggedBandit(Writes):
         given = arguments.many_rewards(decisions, rewards)
         with self._writing() as log:
             listed = list(given.decisions)
-            for one in listed if not again else ():
-                self._check_once(log, one.id)
+            for one in listed:
+                self._check_once(log, one.id, again)
             weights = self._weights(listed)
             before = self._prepare_to_learn()
             super().learn_many(listed, given.rewards, again=again)
@@ -647,6 +649,7 @@ class LoggedBandit(Writes):
             forget_terms(self._learned, [self._core_term(one) for one in terms])
             for one in terms:
                 self._terms.events.pop(one.key or "", None)
+                self._note_rounding(one)
             self._drop_kept()
             # A base that has them would not have less than this bandit.
             self._lineage.additions += len(terms)
@@ -663,8 +666,26 @@ class LoggedBandit(Writes):
         """
         with self._at_work():
             amend_term(self._learned, self._core_term(term), value)
+            self._note_rounding(term)
             self._drop_kept()
             self._lineage.additions += 1
+
+    def _note_rounding(self, term: rows.Term) -> None:
+        """Have a warning given if a reward that was taken out was far larger than those that stay.
+
+        Sums of squares then keep less than half of their digits.
+        """
+        learned = self._learned
+        if term.key is not None or term.arm not in learned.arms:
+            return
+        left = float(learned.posterior.squares[learned.arms.parameter(term.arm)])
+        taken = term.weight * term.value * term.value
+        if taken > MOST_TAKEN * max(left, 1.0):
+            learned.observer.messages.append(
+                f"the reward {term.value:g} of arm {term.arm!r} is taken out, but it was so much "
+                "larger than the others that its rounding stays in the sums: errors and a learned "
+                "v are wrong by it. kh.fit of Log.to_parquet adds up the others alone"
+            )
 
     def _core_term(self, one: rows.Term) -> Term:
         x = np.empty(0) if one.x is None else as_floats(one.x)

@@ -155,8 +155,7 @@ class LoggedOwnBandit(Writes, OwnBandit):
         """
         with self._writing() as log:
             found = self._found(decision)
-            if not again:
-                self._check_once(log, found.id)
+            self._check_once(log, found.id, again)
             self._whole(super().learn, found, reward, again=again, context=context)
             self._write_given(log, [found])
             log.append(rows.Reward, event=found.id, value=float(reward), again=again)

@@ -175,8 +175,7 @@ class LoggedSensorBandit(Writes, SensorBandit):
         """
         with self._writing() as log:
             found = self._found(decision)
-            if not again:
-                self._check_once(log, found.id)
+            self._check_once(log, found.id, again)
             super().learn(found, reward, again=again, context=context)
             self._write_given(log, [found])
             given, x = self._last_reward

@@ -191,10 +191,20 @@ class Writes(Bandit):
         if event is not None and state != UNKNOWN:
             self._replaced |= {event}
 
-    def _check_once(self, log: Store, event: str | None) -> None:
-        """Raise if the reward of an event was learned, or the event was forgotten."""
+    def _check_once(self, log: Store, event: str | None, again: bool) -> None:
+        """Raise if the event was forgotten or, unless it is one more, its reward was learned.
+
+        Parameters
+        ----------
+        log : Store
+            The log.
+        event : str or None
+            The id of the event.
+        again : bool
+            Whether it is one more reward.
+        """
         state = UNKNOWN if event is None else log.state(event)
-        if state == LEARNED:
+        if state == LEARNED and not again:
             raise AlreadyLearned(
                 f"the reward of event {event!r} was learned already, by this log; again=True "
                 "learns one more"
