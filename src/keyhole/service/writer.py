@@ -94,6 +94,8 @@ class Writer:
             How many seconds to wait at most.
         """
         with self._changed:
+            # Who waits here ends no turn of an event loop, after which the thread would be woken.
+            self._changed.notify_all()
             self._changed.wait_for(
                 lambda: self.committed >= number or self.failure is not None or self._is_over(),
                 timeout,

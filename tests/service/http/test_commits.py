@@ -1,12 +1,15 @@
 """Requests wait for their own unit: neither less, nor for one of another writer."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keyhole import service
 from keyhole.errors import FileUnusable
 from keyhole.service.http.commits import Commits
+from tests.service.http.serving import PLAIN
 
 
 class Writer:
@@ -120,6 +123,26 @@ def test_one_that_is_cancelled_does_not_cancel_others() -> None:
         assert waits[0].cancelled()
 
     asyncio.run(work())
+
+
+def test_units_of_a_turn_are_one_transaction_and_can_be_waited_for(tmp_path: Path) -> None:
+    """The thread sleeps until the turn ends, or somebody waits: otherwise nothing would go on."""
+    turns: list[Any] = []
+    with service.Service(tmp_path, synchronous="OFF") as made:
+        made.create("home", PLAIN)
+        made.wait(made.writer.submitted)
+        before = made.writer.commits
+        made.gather(turns.append)
+        for k in range(20):
+            request = service.DecideRequest(context=[1.0, 2.0], event_id=f"e{k}")
+            last = made.decide("home", request)
+        assert (len(turns), made.writer.committed < last.unit) == (1, True)
+        turns[0]()
+        made.writer.wait(last.unit, timeout=5.0)
+        assert made.writer.commits == before + 1
+        unit = made.decide("home", service.DecideRequest(context=[1.0, 2.0])).unit
+        made.writer.wait(unit, timeout=5.0)  # in the midst of a turn
+        assert made.writer.committed == unit
 
 
 def test_nobody_is_told_before_the_beginning() -> None:
