@@ -2,6 +2,7 @@
 
     python -m benchmarks.evaluation obp                 # equal to obp 0.4.1 on the same arrays
     python -m benchmarks.evaluation vw                  # and to vw-estimators 0.2.2
+    python -m benchmarks.evaluation cressie-read        # coverage of its interval
     python -m benchmarks.evaluation coverage --logs 1000 --arms 2 --rounds 500
     python -m benchmarks.evaluation sequences --logs 200
     python -m benchmarks.evaluation controls            # propensities that are wrong must show
@@ -48,6 +49,8 @@ from keyhole.lab.studies.thompson_logs import ThompsonLogs, targets, truth
 def coverage(logs: int, n_arms: int, rounds: int, seed: int) -> None:
     """Print coverage and RMSE of MinVar, StableVar, DR and SNIPS in every cell.
 
+    Plain DR is that with the normal quantile, as others have it.
+
     Parameters
     ----------
     logs : int
@@ -59,14 +62,15 @@ def coverage(logs: int, n_arms: int, rounds: int, seed: int) -> None:
     """
     names = ("minvar", "stablevar", "dr", "snips")
     print("| arms | rounds | signal | epsilon | target |", end="")
-    print("".join(f" {one} cover | {one} rmse |" for one in names), "size >= 30 | cover there |")
+    print("".join(f" {one} cover | {one} rmse |" for one in names), end="")
+    print(" plain dr cover | size >= 30 | cover there |")
     for signal in (0.6, 0.0):
         for epsilon in (0.0, 0.02, 0.1):
             rng = np.random.default_rng(
                 [seed, n_arms, rounds, int(10 * signal), int(100 * epsilon)]
             )
             recipe = ThompsonLogs(n_arms=n_arms, signal=signal, epsilon=epsilon)
-            cells: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+            cells: dict[tuple[str, str], list[tuple[float, float, float, float]]] = {}
             for _ in range(logs):
                 world = recipe.draw(rng, rounds)
                 found = kh.evaluate(
@@ -75,8 +79,9 @@ def coverage(logs: int, n_arms: int, rounds: int, seed: int) -> None:
                 for row in found.rows:
                     value = truth(world, row.policy)
                     inside = row.low <= value <= row.high
+                    plain = abs(row.value - value) <= 1.96 * row.error
                     cells.setdefault((row.policy, row.estimator), []).append(
-                        (float(inside), row.value - value, row.effective_size)
+                        (float(inside), row.value - value, row.effective_size, float(plain))
                     )
             for target in targets(world):
                 table = {one: np.array(cells[target, one]) for one in names}
@@ -86,7 +91,8 @@ def coverage(logs: int, n_arms: int, rounds: int, seed: int) -> None:
                 for one in names:
                     rmse = np.sqrt((table[one][:, 1] ** 2).mean())
                     print(f" {table[one][:, 0].mean():.3f} | {rmse:.3f} |", end="")
-                print(f" {large.mean():.2f} | {there:.3f} |", flush=True)
+                plainly = table["dr"][:, 3].mean()
+                print(f" {plainly:.3f} | {large.mean():.2f} | {there:.3f} |", flush=True)
 
 
 def controls(logs: int, seed: int) -> None:
@@ -172,15 +178,19 @@ for name, one in dict(
 """
 
 VW = """
-from estimators.bandits import cs, gaussian, ips, snips
+from estimators.bandits import cressieread, cs, gaussian, ips, snips
 w = arrays["target"][np.arange(len(arrays["chosen"])), arrays["chosen"]]
-made = dict(ips=ips.Estimator(), snips=snips.Estimator(), sequence=cs.Interval(0, 1))
+made = dict(ips=ips.Estimator(), snips=snips.Estimator(), sequence=cs.Interval(0, 1),
+            cr=cressieread.Estimator(), interval=cressieread.Interval())
 for t, (e, r, p) in enumerate(zip(arrays["probability"], arrays["reward"], w), start=1):
     for one in made.values():
         one.add_example(float(e), float(r), float(p))
     if t in arrays["looks"]:
         low, high = made["sequence"].get(0.05)
         print(f"low{t}", repr(float(low))); print(f"high{t}", repr(float(high)))
+        low, high = made["interval"].get(0.05)
+        print(f"cr{t}", repr(float(made["cr"].get())))
+        print(f"crlow{t}", repr(float(low))); print(f"crhigh{t}", repr(float(high)))
 print("ips", repr(float(made["ips"].get()))); print("snips", repr(float(made["snips"].get())))
 """
 
@@ -247,10 +257,66 @@ def vw() -> None:
         for low, high, t in _bounds(log, arrays):
             off = max(abs(low - theirs[f"low{t}"]), abs(high - theirs[f"high{t}"]))
             worst["sequence"] = max(worst["sequence"], off)
+    worst["cressie-read"] = max(
+        _cressie_read(python, seed, concentration)
+        for seed in range(5)
+        for concentration in (0.3, 2.0, 2000.0)
+    )
     print(
         "vw-estimators 0.2.2, largest difference:",
         ", ".join(f"{k} {v:.1e}" for k, v in worst.items()),
     )
+
+
+def _cressie_read(python: Path, seed: int, concentration: float) -> float:
+    """Return the largest difference of value and interval at several numbers of rounds."""
+    log, arrays = same_arrays(seed, concentration)
+    # Before, all rewards may be the same: theirs then reaches 1.4e-9 farther, by its tolerance.
+    looks = [10, 100, 1000, 2000]
+    theirs = answer(python, VW, {**arrays, "looks": np.array(looks)})
+    off = 0.0
+    for t in looks:
+        head = {name: log[name][:t] for name in ("chosen", "probability", "reward")}
+        [row] = kh.evaluate(
+            {"arms": log["arms"], **head},
+            arrays["target"],
+            estimator="cressie-read",
+            bounds=(0.0, 1.0),
+            min_size=0.0,
+            check=False,
+        ).rows
+        names = (f"cr{t}", f"crlow{t}", f"crhigh{t}")
+        pairs = zip((row.value, row.low, row.high), names, strict=True)
+        off = max(off, *(abs(own - theirs[name]) for own, name in pairs))
+    return off
+
+
+def cressie_read(logs: int) -> None:
+    """Print how often Cressie-Read's interval covers, on logs that are samples, by their weights.
+
+    Parameters
+    ----------
+    logs : int
+        Number of logs.
+    """
+    print("| concentration | rounds | cressie-read | ips |")
+    for concentration in (0.3, 2.0, 20.0):
+        for rounds in (50, 500, 2000):
+            inside = []
+            for seed in range(logs):
+                log, arrays = same_arrays(seed, concentration, rounds)
+                found = kh.evaluate(
+                    log,
+                    arrays["target"],
+                    estimator=("cressie-read", "ips"),
+                    bounds=(0.0, 1.0),
+                    min_size=0.0,
+                    check=False,
+                )
+                # Every arm has the share 1/4 on average, and rewards 0.35 to 0.65.
+                inside.append([row.low <= 0.5 <= row.high for row in found.rows])
+            shares = " | ".join(f"{one:.3f}" for one in np.mean(inside, axis=0))
+            print(f"| {concentration:g} | {rounds:,} | {shares} |", flush=True)
 
 
 def _bounds(log: dict[str, Any], arrays: dict[str, Any]) -> Iterator[tuple[float, float, int]]:
@@ -362,7 +428,7 @@ def main() -> None:
         "what",
         choices=[
             *("obp", "vw", "coverage", "controls", "sequences", "open-bandit", "speed"),
-            *("formats", "vowpal-wabbit"),
+            *("formats", "vowpal-wabbit", "cressie-read"),
         ],
     )
     parser.add_argument("--logs", type=int, default=200)
@@ -375,6 +441,8 @@ def main() -> None:
         coverage(given.logs, given.arms, given.rounds, given.seed)
     elif given.what == "controls":
         controls(given.logs, given.seed)
+    elif given.what == "cressie-read":
+        cressie_read(given.logs)
     elif given.what == "sequences":
         sequences(given.logs, given.rounds, given.seed)
     elif given.what == "formats":

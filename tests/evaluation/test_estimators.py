@@ -197,12 +197,12 @@ def test_spreads_of_adaptive_estimates_have_their_closed_form() -> None:
     contexts = (2 / 3 * 0.2) ** 2 + (1 / 3 * 0.4) ** 2  # about the mean 0.7
     assert found.error == pytest.approx(np.sqrt(chance + contexts))
     moving = ESTIMATORS["minvar"](given._replace(moves=True))
-    assert moving.error == pytest.approx(np.sqrt(chance))
+    assert moving.error == pytest.approx(3.0 * 2.0 / 3)  # the only term that is not 0
     low, high = found.interval(0.95)
     assert (high - low) / 2 == pytest.approx(1.959964 * found.error)
     # Without a chosen round of the target, residuals of all rounds stand in.
-    none = ESTIMATORS["minvar"](given._replace(weight=np.zeros(2), moves=True))
-    assert none.error == pytest.approx(np.sqrt(2.5 * (4 / 9 * 2.0 + 1 / 9 * 4.0)))
+    none = ESTIMATORS["minvar"](given._replace(weight=np.zeros(2)))
+    assert none.error == pytest.approx(np.sqrt(2.5 * (4 / 9 * 2.0 + 1 / 9 * 4.0) + contexts))
 
 
 def test_spreads_are_the_errors_that_are_seen_where_rewards_vary_unequally() -> None:

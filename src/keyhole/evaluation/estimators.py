@@ -205,12 +205,14 @@ def _weighted(given: Pieces, power: float) -> Estimate:
 def _spread(given: Pieces, share: Floats) -> float | None:
     """Return the standard error of sum g G, with the mean of w^2 in place of w^2.
 
+    It is for targets that do not learn, and None for others: their weights stay moderate.
+
     Given the context, the variance of g w (r - q) is about s2 g^2 E[w^2], with s2 the mean of
     (r - q)^2 under the target. Exact probabilities give E[w^2] = sum_a pi(a)^2 / e(a), also in
     rounds whose large weight did not come about; the sum of squares (g w (r - q))^2 is too small
     until it does. s2 is estimated with weights g w, which vary least, and with (g w)^2, which is
-    right if the variance of rewards depends on context or arm; the larger one counts. A target that
-    does not learn adds the variance between contexts.
+    right if the variance of rewards depends on context or arm; the larger one counts. The variance
+    between contexts is added.
 
     Parameters
     ----------
@@ -219,7 +221,7 @@ def _spread(given: Pieces, share: Floats) -> float | None:
     share : ndarray of shape (n,)
         g of each round, with the sum 1.
     """
-    if given.mean_square is None:
+    if given.mean_square is None or given.moves:
         return None
     q_chosen, q_target = given.model
     residual = (given.reward - q_chosen) ** 2
@@ -228,10 +230,8 @@ def _spread(given: Pieces, share: Floats) -> float | None:
     if weight.any():
         square = weight * weight
         scale = float(max(weight @ residual / weight.sum(), square @ residual / square.sum()))
-    variance = scale * float(share * share @ given.mean_square)
-    if not given.moves:
-        contexts = share * (q_target - share @ q_target)
-        variance += float(contexts @ contexts)
+    contexts = share * (q_target - share @ q_target)
+    variance = scale * float(share * share @ given.mean_square) + float(contexts @ contexts)
     return float(np.sqrt(variance))
 
 
