@@ -48,6 +48,8 @@ class Folder:
             make_folder(self.path)
             lock = os.path.join(self.path, "lock")
             self._lock = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+            # Made here, since SQLite would make it as the umask allows: it has secrets.
+            os.close(os.open(self.database, os.O_CREAT | os.O_RDWR, 0o600))
         try:
             if sys.platform != "win32":
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

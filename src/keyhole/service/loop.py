@@ -7,7 +7,6 @@ never less durable than the decision itself.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -24,7 +23,7 @@ from keyhole.service.events import NOT_YET, Event, EventCache, State
 from keyhole.service.journal import LoopJournal
 from keyhole.service.packing import packed
 from keyhole.service.requests import DecideAnswer, DecideRequest, RewardAnswer, RewardStatus
-from keyhole.service.settings import LoopSettings
+from keyhole.service.settings import LARGEST, LoopSettings
 from keyhole.service.store import RewardRow, Unit, event_row
 
 LONGEST_ID = 200
@@ -245,8 +244,8 @@ class Loop:
             What tells it from other rewards of the event.
         """
         check_id("reward_id", reward_id, shortest=0)
-        if not math.isfinite(value) or abs(value) > 1e50:
-            raise InvalidValue(f"value must be a number from -1e50 to 1e50, got {value}")
+        if not abs(value) <= LARGEST:
+            raise InvalidValue(f"value must be from {-LARGEST:g} to {LARGEST:g}, got {value}")
         self._check_usable()
         event = self.journal.event(name)
         if reward_id in event.rewards:
@@ -267,6 +266,11 @@ class Loop:
         settings = self.settings.reward
         total = event.total(settings.aggregate, settings.default)
         assert total is not None
+        if not abs(total) <= LARGEST:
+            raise InvalidValue(
+                f"value must leave the rewards of the event within {LARGEST:g} together, got "
+                f"{value}: they come to {total}"
+            )
         status: RewardStatus = "counted"
         if not event.learns:
             status = "ignored"
@@ -278,7 +282,8 @@ class Loop:
             status = "held"
         elif event.state is State.ENDED:
             status = "amended" if settings.late == "amend" else "late"
-        elif settings.learning == "at_end":
+        elif settings.learning == "at_end" and event.due is not None and event.learned is None:
+            # An event of other settings has no end, or was learned: it learns rewards at once.
             status = "held"
         if status in ("counted", "amended"):
             self._learn(event, total, reward_id, value)

@@ -214,14 +214,18 @@ class Service:
     def tick(self) -> int:
         """End events that are due, keep loops that have grown, and return how many events ended."""
         self._check_usable()
-        ended = 0
+        ended, failed = 0, None
         for name, number in list(self._numbers.items()):
             names = self.store.due(number, self.now(), MOST_DUE)
-            if names:
-                ended += self.loop(name).time_out(names)
+            try:
+                ended += self.loop(name).time_out(names) if names else 0
+            except InvalidValue as reason:  # the other loops go on
+                failed = failed or reason
         for name, loop in self._loops.items():
             if not loop.is_broken and loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
                 self.keep(loop)
+        if failed is not None:
+            raise failed
         return ended
 
     def keep(self, loop: Loop) -> None:

@@ -23,6 +23,10 @@ DURATION = re.compile(
     r"(?:T(?:(?P<H>\d+)H)?(?:(?P<M>\d+)M)?(?:(?P<S>\d+(?:\.\d+)?)S)?)?"
 )
 SECONDS = {"W": 604_800.0, "D": 86_400.0, "H": 3_600.0, "M": 60.0, "S": 1.0}
+# Rewards beyond it are refused, as by every bandit.
+LARGEST = 1e50
+# A posterior of this dimension takes 8 MB per arm, and a decision some milliseconds.
+MOST_NUMBERS = 1_000
 LONGEST_WAIT = 366 * 86_400.0
 
 
@@ -64,6 +68,11 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def check(self) -> None:
         """Raise `InvalidValue` if settings contradict each other."""
         duration(self.wait)
+        if self.default is not None and not abs(self.default) <= LARGEST:
+            raise InvalidValue(
+                f"reward.default must be a number from {-LARGEST:g} to {LARGEST:g}, got "
+                f"{self.default}"
+            )
         if self.learning == "provisional" and self.default is None:
             raise InvalidValue("reward.learn = 'provisional' needs reward.default, got null")
         if self.learn == "at_once" and self.default is not None:
@@ -140,6 +149,8 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         except msgspec.ValidationError as reason:
             raise InvalidValue(f"settings of a loop: {reason}") from None
         settings.reward.check()
+        if settings.dim is not None and not 1 <= settings.dim <= MOST_NUMBERS:
+            raise InvalidValue(f"dim must be from 1 to {MOST_NUMBERS}, got {settings.dim}")
         settings.learner()
         return settings
 

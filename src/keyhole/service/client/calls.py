@@ -7,6 +7,7 @@ that has none, before the first attempt.
 
 from __future__ import annotations
 
+import math
 import random
 import uuid
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from keyhole.errors import KeyholeError, MissingExtra, install_line
+from keyhole.errors import InvalidValue, KeyholeError, MissingExtra, install_line
 from keyhole.service.http import Done, EventView, LoopView
 from keyhole.service.requests import (
     Action,
@@ -35,6 +36,25 @@ except ImportError as _reason:  # pragma: no cover - tests have it
 Answer = TypeVar("Answer")
 # Statuses after which the same request may succeed.
 AGAIN = frozenset({408, 429, 502, 503, 504})
+
+
+def encoded(content: object) -> bytes:
+    """Return JSON, or raise `InvalidValue` if a number is not finite: JSON would make it null."""
+    _check_finite(msgspec.to_builtins(content), "request")
+    return msgspec.json.encode(content)
+
+
+def _check_finite(value: object, place: str) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidValue(
+            f"{place} must be a finite number, or None if it is missing, got {value}"
+        )
+    if isinstance(value, dict):
+        for name, one in value.items():
+            _check_finite(one, f"{place}.{name}")
+    elif isinstance(value, list | tuple):
+        for k, one in enumerate(value):
+            _check_finite(one, f"{place}[{k}]")
 
 
 class ServiceError(KeyholeError):
@@ -133,7 +153,7 @@ class Calls:
         if actions is not None:
             options["actions"] = [_action(one) for one in actions]
         request = DecideRequest(context=context, **options)
-        return Call("POST", f"{loop_path(loop)}/decide", msgspec.json.encode(request), DecideAnswer)
+        return Call("POST", f"{loop_path(loop)}/decide", encoded(request), DecideAnswer)
 
     def reward_call(
         self, loop: str, event_id: str, value: float, reward_id: str | None
@@ -150,7 +170,7 @@ class Calls:
             Its id.
         """
         name = str(uuid.uuid4()) if reward_id is None else reward_id
-        body = msgspec.json.encode(RewardRequest(value=value, reward_id=name))
+        body = encoded(RewardRequest(value=value, reward_id=name))
         return Call("POST", f"{event_path(loop, event_id)}/reward", body, RewardAnswer)
 
     def create_call(self, loop: str, settings: LoopSettings | dict[str, Any]) -> Call[LoopView]:
@@ -163,7 +183,7 @@ class Calls:
         settings : LoopSettings or dict
             Its settings.
         """
-        return Call("PUT", loop_path(loop), msgspec.json.encode(settings), LoopView)
+        return Call("PUT", loop_path(loop), encoded(settings), LoopView)
 
     def activate_call(self, loop: str, event_id: str) -> Call[Done]:
         """Return the request that makes an event active.
