@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -47,11 +46,10 @@ def serve(
     Every answer is sent after what it says was written and confirmed by the disk. Routes are listed
     at /openapi.json.
     """
-    from keyhole.service import Options, loops_of
+    from keyhole.service import Options, log_to_stderr, loops_of
     from keyhole.service import serve as run
 
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    logging.getLogger("keyhole.service").setLevel(logging.INFO)
+    log_to_stderr()
     options = Options(
         host=host,
         loops={} if config is None else loops_of(config),

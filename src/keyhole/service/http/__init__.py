@@ -2,8 +2,18 @@
 
 from keyhole.service.http.events import Done, EventView
 from keyhole.service.http.limits import Limits
+from keyhole.service.http.logs import to_stderr as log_to_stderr
 from keyhole.service.http.loops import LoopView
 from keyhole.service.http.making import Options, application
 from keyhole.service.http.server import serve
 
-__all__ = ["Done", "EventView", "Limits", "LoopView", "Options", "application", "serve"]
+__all__ = [
+    "Done",
+    "EventView",
+    "Limits",
+    "LoopView",
+    "Options",
+    "application",
+    "log_to_stderr",
+    "serve",
+]
