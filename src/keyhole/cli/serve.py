@@ -46,17 +46,16 @@ def serve(
     Every answer is sent after what it says was written and confirmed by the disk. Routes are listed
     at /openapi.json.
     """
-    from keyhole.service import Options, log_to_stderr, loops_of
+    from keyhole.service import Options, loops_of
     from keyhole.service import serve as run
 
-    log_to_stderr()
     options = Options(
         host=host,
         loops={} if config is None else loops_of(config),
         origins=tuple(origin or ()),
         log_requests=log_requests,
     )
-    run(data, port=port, options=options, started=_started)
+    run(data, port=port, options=options, started=_started, log=True)
 
 
 def _started(address: str) -> None:

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from keyhole.service.config import loops_of
-from keyhole.service.http import (
-    EventView,
-    Limits,
-    LoopView,
-    Options,
-    application,
-    log_to_stderr,
-    serve,
-)
+from keyhole.service.http import EventView, Limits, LoopView, Options, application, serve
 from keyhole.service.keys import ROLES, Key, KeyFile, Role
 from keyhole.service.loop import Conflict, Decided, Loop, NotYet
 from keyhole.service.requests import (
@@ -66,7 +58,6 @@ __all__ = [
     "ServiceError",
     "UnknownLoop",
     "application",
-    "log_to_stderr",
     "loops_of",
     "serve",
 ]

@@ -2,7 +2,6 @@
 
 from keyhole.service.http.events import Done, EventView
 from keyhole.service.http.limits import Limits
-from keyhole.service.http.logs import to_stderr as log_to_stderr
 from keyhole.service.http.loops import LoopView
 from keyhole.service.http.making import Options, application
 from keyhole.service.http.server import serve
@@ -14,6 +13,5 @@ __all__ = [
     "LoopView",
     "Options",
     "application",
-    "log_to_stderr",
     "serve",
 ]
