@@ -12,105 +12,21 @@ the same rows. Rows of a table are medians over rounds in which all take turns.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
-import re
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from keyhole.service import DecideRequest, LoopSettings, Options, Service, serve
-from keyhole.service.http.server import bound, server_of
+from benchmarks.serving import LOOP, load, server
+from keyhole.service import DecideRequest, Service
 from keyhole.service.store import Store, Unit
 
-LOOP: dict[str, Any] = {"arms": list("ABCDE"), "dim": 10}
 CONTEXT: list[float | None] = [0.1 * k for k in range(1, 11)]
-SCRIPT = Path(__file__).with_name("decide.lua")
 BATCH = 100
-
-
-# -- servers --------------------------------------------------------------------------------------
-
-
-def run_echo() -> None:
-    """Serve an echo of a request's body, decoded and encoded."""
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    decoder, encoder = msgspec.json.Decoder(), msgspec.json.Encoder()
-
-    async def echo(request: Request) -> Response:
-        found = decoder.decode(await request.body())
-        return Response(encoder.encode(found), media_type="application/json")
-
-    path = "/v1/loops/{loop}/decide"
-    server = server_of(Starlette(routes=[Route(path, echo, methods=["POST"])]))
-    listening = bound("127.0.0.1", 0)
-    print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-        runner.run(server.serve(sockets=[listening]))
-
-
-def run_service(folder: str, synchronous: str) -> None:
-    """Serve a folder with the loop that is measured.
-
-    Parameters
-    ----------
-    folder : str
-        The folder.
-    synchronous : str
-        "FULL" or "OFF".
-    """
-    options = Options(synchronous=synchronous, loops={"home": LoopSettings.of(LOOP)})
-    serve(folder, port=0, options=options, started=lambda url: print(url, flush=True))
-
-
-@contextmanager
-def server(kind: str) -> Iterator[str]:
-    """Run a server in a process of its own, and hand out its address."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "benchmarks.service", "--run", kind, "--folder", folder]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-            process.communicate()
-
-
-def load(url: str, connections: int, seconds: float, size: int = 1) -> dict[str, float]:
-    """Return the rate of requests and the quantiles of their times, under wrk.
-
-    Parameters
-    ----------
-    url : str
-        The address of a server.
-    connections : int
-        Connections that wrk keeps busy.
-    seconds : float
-        How long.
-    size : int, default 1
-        Decisions of a request.
-    """
-    flags = ["-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", str(SCRIPT)]
-    shown = subprocess.check_output(["wrk", *flags, url, "--", str(size)], text=True)
-    found = re.search(r"RESULT (.*)", shown)
-    assert found is not None, shown
-    measured: dict[str, float] = json.loads(found[1])
-    assert measured["errors"] == 0, shown
-    return measured
 
 
 # -- a bare loop that commits the same rows --------------------------------------------------------
@@ -156,6 +72,19 @@ def bare_commits(units: list[Unit], size: int) -> float:
     return len(units) / seconds
 
 
+def single_commit(units: list[Unit]) -> float:
+    """Return the median time of a commit of one unit, in seconds."""
+    times = []
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(str(Path(folder) / "bare.db"))
+        for unit in units:
+            start = time.perf_counter()
+            store.commit([unit])
+            times.append(time.perf_counter() - start)
+        store.close()
+    return statistics.median(times)
+
+
 # -- the table ------------------------------------------------------------------------------------
 
 
@@ -178,7 +107,7 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
             alone = load(full, 1, seconds)
             batch = load(full, 8, seconds, BATCH)["rate"] * BATCH
             best = max(bare_commits(units, size) for size in (64, 256, 1_000))
-            commit = 1.0 / bare_commits(units[:300], 1)
+            commit = single_commit(units[:500])
             found.append(
                 {
                     "echo": base["rate"],
@@ -235,20 +164,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--run", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.run == "echo":
-        run_echo()
-    elif given.run:
-        run_service(given.folder, given.run)
-    elif shutil.which("wrk") is None:
+    if shutil.which("wrk") is None:
         sys.exit("wrk must be installed, such as by 'apt install wrk'")
-    else:
-        table = measure(given.seconds, given.rounds)
-        widths = {key: max(len(key), *(len(row[key]) for row in table)) for key in table[0]}
-        for row in [dict(zip(widths, widths, strict=True)), *table]:
-            print("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
+    table = measure(given.seconds, given.rounds)
+    widths = {key: max(len(key), *(len(row[key]) for row in table)) for key in table[0]}
+    for row in [dict(zip(widths, widths, strict=True)), *table]:
+        print("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
 
 
 if __name__ == "__main__":

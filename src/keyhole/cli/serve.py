@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -50,15 +49,13 @@ def serve(
     from keyhole.service import Options, loops_of
     from keyhole.service import serve as run
 
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    logging.getLogger("keyhole.service").setLevel(logging.INFO)
     options = Options(
         host=host,
         loops={} if config is None else loops_of(config),
         origins=tuple(origin or ()),
         log_requests=log_requests,
     )
-    run(data, port=port, options=options, started=_started)
+    run(data, port=port, options=options, started=_started, log=True)
 
 
 def _started(address: str) -> None:

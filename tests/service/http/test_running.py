@@ -40,6 +40,7 @@ def test_what_was_answered_is_there_after_a_stop(tmp_path: Path, how: signal.Sig
     with Process(folder, "--log-requests") as served:
         httpx.put(served.url + HOME, json=PLAIN, headers={"X-Request-Id": "mine"})
         httpx.get(served.url + "/nope")
+        sent(served.url, b"NOT HTTP\r\n\r\n")  # the server warns of it
         threads = [
             threading.Thread(target=decide_until_stopped, args=(served.url, number, answered))
             for number in range(4)
@@ -74,6 +75,7 @@ def check_lines(text: str) -> None:
     assert found["/nope"]["status"] == 404
     assert found[HOME + "/decide"]["milliseconds"] > 0.0
     assert "started" in [line.get("event") for line in lines]
+    assert "uvicorn.error" in [line.get("logger") for line in lines]
 
 
 def test_a_second_server_of_a_folder_or_port_is_refused(tmp_path: Path) -> None:

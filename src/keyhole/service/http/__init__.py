@@ -6,4 +6,12 @@ from keyhole.service.http.loops import LoopView
 from keyhole.service.http.making import Options, application
 from keyhole.service.http.server import serve
 
-__all__ = ["Done", "EventView", "Limits", "LoopView", "Options", "application", "serve"]
+__all__ = [
+    "Done",
+    "EventView",
+    "Limits",
+    "LoopView",
+    "Options",
+    "application",
+    "serve",
+]

@@ -22,6 +22,27 @@ _requests = logging.getLogger("keyhole.service.requests")
 _run, _numbers = secrets.token_hex(4), itertools.count(1)
 
 
+class Lines(logging.Formatter):
+    """A line of JSON for every record, also for those of the server."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record; those of the service are lines already."""
+        if record.name.startswith("keyhole.service"):
+            return record.getMessage()
+        fields = {"logger": record.name, "level": record.levelname, "message": record.getMessage()}
+        if record.exc_info is not None:
+            fields["trace"] = self.formatException(record.exc_info)
+        return _line(**fields)
+
+
+def to_stderr() -> None:
+    """Write the lines of the service, and warnings of others, to stderr."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(Lines())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    _events.setLevel(logging.INFO)
+
+
 def request_id(scope: Scope) -> str:
     """Return the id of a request: that of its header `X-Request-Id`, or a new one."""
     for name, value in scope["headers"]:

@@ -37,6 +37,7 @@ def serve(
     port: int = 8000,
     options: Options | None = None,
     started: Callable[[str], None] | None = None,
+    log: bool = False,
 ) -> None:
     """Serve a folder until the process is told to stop.
 
@@ -50,7 +51,11 @@ def serve(
         How it is served.
     started : callable, optional
         Called with the address, when requests are taken.
+    log : bool, default False
+        Write lines of JSON to stderr: starts, failures, and requests if the options want them.
     """
+    if log:
+        logs.to_stderr()
     options = options or Options()
     app = application(folder, options)
     try:
