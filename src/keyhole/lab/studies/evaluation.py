@@ -121,9 +121,8 @@ EVALUATION = Study(
     verdicts=verdicts,
     data=OPEN_BANDIT,
     notes="No estimate is refused here, however small its effective size, but for the logs of the "
-    "shop. The value of a target that learns is over the contexts of its log, and its interval "
-    "counts the variation of contexts, so that it covers more than it says where features matter. "
-    "The whole grid, also with 5 arms and with 1,000 logs in each cell, is in "
-    "benchmarks/evaluation.py.",
+    "shop. The value of a target that does not learn is that at a new context, of one that learns "
+    "that over the rounds of its log. The whole grid, also with 5 arms and with 1,000 logs in each "
+    "cell, is in benchmarks/evaluation.py.",
     worst=False,
 )
