@@ -289,3 +289,25 @@ def test_events_of_a_removed_arm_end_like_others(service: Service, clock: Moved)
     service.wait(loop.unit)
     assert loop.bandit.counts == {"A": 1, "B": 0}
     check(service.path, service=service)
+
+
+@pytest.mark.parametrize(("aggregate", "wanted"), [("first", 2.0), ("last", 1.0)])
+def test_rewards_keep_their_order(
+    service: Service, clock: Moved, aggregate: str, wanted: float
+) -> None:
+    """P5: in the order of their rows, whatever their ids, also after they were read again."""
+    reward = {"default": 0.0, "wait": 10.0, "aggregate": aggregate}
+    service.create("home", {**PLAIN, "reward": reward})
+    decide(service, "home", "e1")
+    service.loop("home").reward("e1", 2.0, "b")
+    service.loop("home").reward("e1", 3.0, "c")
+    service.recover()
+    service.loop("home").reward("e1", 1.0, "a")
+    service.recover()
+    clock.time += 11.0
+    assert service.tick() == 1
+    event = service.loop("home").events.get("e1")
+    assert event is not None
+    assert event.learned == wanted
+    service.wait(service.loop("home").unit)
+    check(service.path, service=service)
