@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
-from keyhole.errors import FileUnusable, InvalidValue, shown
+from keyhole.errors import FileError, FileUnusable, InvalidValue, shown
 from keyhole.files import Path
 from keyhole.service import loading
 from keyhole.service.clock import Clock
@@ -187,17 +187,46 @@ class Service:
     # -- time -------------------------------------------------------------------------------------
 
     def tick(self) -> int:
-        """End events that are due, keep loops that have grown, and return how many events ended."""
+        """End events that are due, keep loops that have grown, and return how many events ended.
+
+        Raises
+        ------
+        FileError
+            If a loop is damaged; all others are done first.
+        """
         self._check_usable()
+        damaged: list[FileError] = []
         ended = 0
         for name, number in list(self._numbers.items()):
             names = self.store.due(number, self._now(), MOST_DUE)
             if names:
-                ended += self.loop(name).time_out(names)
+                ended += self._time_out(name, names, damaged)
         for name, loop in self._loops.items():
             if not loop.is_broken and loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
                 self.keep(loop)
+        if damaged:
+            raise damaged[0]
         return ended
+
+    def _time_out(self, name: str, names: list[str], damaged: list[FileError]) -> int:
+        """End events of a loop, and return how many did.
+
+        Parameters
+        ----------
+        name : str
+            The loop.
+        names : list of str
+            The ids of the events.
+        damaged : list of FileError
+            Where to add the error of a loop that cannot be loaded.
+        """
+        try:
+            return self.loop(name).time_out(names)
+        except FileUnusable:
+            raise
+        except FileError as reason:
+            damaged.append(reason)
+            return 0
 
     def keep(self, loop: Loop) -> None:
         """Write a snapshot of a loop."""
