@@ -2,13 +2,14 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keyhole.errors import FileUnusable, InvalidValue
+from keyhole.errors import FileError, FileUnusable, InvalidValue
 from keyhole.service import Action, DecideRequest, Service
 from tests.service.clocks import Moved
 from tests.service.history import check
@@ -311,3 +312,32 @@ def test_rewards_keep_their_order(
     assert event.learned == wanted
     service.wait(service.loop("home").unit)
     check(service.path, service=service)
+
+
+def test_closing_writes_all_that_was_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: also where a snapshot cannot be made."""
+    service = Service(tmp_path)
+    service.create("home", PLAIN)
+    commit = service.store.commit
+
+    def slow(units: Any) -> None:
+        time.sleep(0.05)
+        commit(units)
+
+    def fails(_: Any) -> None:
+        raise FileError("it cannot be made")
+
+    monkeypatch.setattr(service.store, "commit", slow)
+    monkeypatch.setattr("keyhole.service.loading.snapshot", fails)
+    units = [
+        service.decide("home", DecideRequest(context=[1.0, 0.5], event_id=f"e{k}")).unit
+        for k in range(5)
+    ]
+    with pytest.raises(FileError, match="cannot be made"):
+        service.close()
+    assert service.writer.committed == units[-1]
+    monkeypatch.undo()
+    with Service(tmp_path) as again:
+        assert decide(again, "home", "e4").is_replay

@@ -273,12 +273,12 @@ class Service:
                 for name, loop in self._loops.items():
                     if not loop.is_broken and loop.version > self._snapshots[name]:
                         self.keep(loop)
+        finally:  # a snapshot only saves time, and what was submitted is a promise
             self.writer.close()
-            if self.writer.failure is not None:
-                raise self.writer.error()
-        finally:
             self.store.close()
             self._folder.close()
+        if self.writer.failure is not None:
+            raise self.writer.error()
 
     def __enter__(self) -> Self:
         return self
