@@ -11,6 +11,7 @@ import pytest
 
 from keyhole.errors import FileError, FileUnusable, KeyholeWarning
 from keyhole.service import DecideRequest, Service
+from tests.service.clocks import Moved
 from tests.service.history import check
 from tests.service.killing import FORKS
 
@@ -196,3 +197,18 @@ def test_a_page_of_zeros_is_named_or_harmless(tmp_path: Path, page: int) -> None
     except FileError as reason:
         message = str(reason)
         assert "keyhole.db" in message or "home" in message
+
+
+def test_a_damaged_loop_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    settings = {**PLAIN, "reward": {"default": 0.0, "wait": 5.0}}
+    clock = Moved()
+    with Service(tmp_path, now=clock) as service:
+        for name in ("bad", "good"):
+            service.create(name, settings)
+            service.decide(name, DecideRequest(context=[1.0, 1.0], event_id="e1"))
+    edit(tmp_path, "DELETE FROM snapshot", "DELETE FROM log WHERE loop = 1 AND seq = 1")
+    clock.time += 6.0
+    with Service(tmp_path, now=clock) as service:
+        with pytest.raises(FileError, match=r"loop 'bad'.* is missing"):
+            service.tick()
+        assert service.loop("good").bandit.counts in ({"A": 1, "B": 0}, {"A": 0, "B": 1})

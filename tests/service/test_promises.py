@@ -2,13 +2,14 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keyhole.errors import FileUnusable, InvalidValue
+from keyhole.errors import FileError, FileUnusable, InvalidValue
 from keyhole.service import Action, DecideRequest, Service
 from tests.service.clocks import Moved
 from tests.service.history import check
@@ -289,3 +290,54 @@ def test_events_of_a_removed_arm_end_like_others(service: Service, clock: Moved)
     service.wait(loop.unit)
     assert loop.bandit.counts == {"A": 1, "B": 0}
     check(service.path, service=service)
+
+
+@pytest.mark.parametrize(("aggregate", "wanted"), [("first", 2.0), ("last", 1.0)])
+def test_rewards_keep_their_order(
+    service: Service, clock: Moved, aggregate: str, wanted: float
+) -> None:
+    """P5: in the order of their rows, whatever their ids, also after they were read again."""
+    reward = {"default": 0.0, "wait": 10.0, "aggregate": aggregate}
+    service.create("home", {**PLAIN, "reward": reward})
+    decide(service, "home", "e1")
+    service.loop("home").reward("e1", 2.0, "b")
+    service.loop("home").reward("e1", 3.0, "c")
+    service.recover()
+    service.loop("home").reward("e1", 1.0, "a")
+    service.recover()
+    clock.time += 11.0
+    assert service.tick() == 1
+    event = service.loop("home").events.get("e1")
+    assert event is not None
+    assert event.learned == wanted
+    service.wait(service.loop("home").unit)
+    check(service.path, service=service)
+
+
+def test_closing_writes_all_that_was_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: also where a snapshot cannot be made."""
+    service = Service(tmp_path)
+    service.create("home", PLAIN)
+    commit = service.store.commit
+
+    def slow(units: Any) -> None:
+        time.sleep(0.05)
+        commit(units)
+
+    def fails(_: Any) -> None:
+        raise FileError("it cannot be made")
+
+    monkeypatch.setattr(service.store, "commit", slow)
+    monkeypatch.setattr("keyhole.service.loading.snapshot", fails)
+    units = [
+        service.decide("home", DecideRequest(context=[1.0, 0.5], event_id=f"e{k}")).unit
+        for k in range(5)
+    ]
+    with pytest.raises(FileError, match="cannot be made"):
+        service.close()
+    assert service.writer.committed == units[-1]
+    monkeypatch.undo()
+    with Service(tmp_path) as again:
+        assert decide(again, "home", "e4").is_replay

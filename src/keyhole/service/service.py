@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
-from keyhole.errors import FileUnusable, InvalidValue, shown
+from keyhole.errors import FileError, FileUnusable, InvalidValue, KeyholeError, shown
 from keyhole.files import Path
 from keyhole.online import Bandit
 from keyhole.service import loading
@@ -212,21 +212,46 @@ class Service:
     # -- time -------------------------------------------------------------------------------------
 
     def tick(self) -> int:
-        """End events that are due, keep loops that have grown, and return how many events ended."""
+        """End events that are due, keep loops that have grown, and return how many events ended.
+
+        Raises
+        ------
+        FileError
+            If a loop is damaged; all others are done first.
+        """
         self._check_usable()
-        ended, failed = 0, None
+        damaged: list[KeyholeError] = []
+        ended = 0
         for name, number in list(self._numbers.items()):
             names = self.store.due(number, self.now(), MOST_DUE)
-            try:
-                ended += self.loop(name).time_out(names) if names else 0
-            except InvalidValue as reason:  # the other loops go on
-                failed = failed or reason
+            if names:
+                ended += self._time_out(name, names, damaged)
         for name, loop in self._loops.items():
             if not loop.is_broken and loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
                 self.keep(loop)
-        if failed is not None:
-            raise failed
+        if damaged:
+            raise damaged[0]
         return ended
+
+    def _time_out(self, name: str, names: list[str], damaged: list[KeyholeError]) -> int:
+        """End events of a loop, and return how many did.
+
+        Parameters
+        ----------
+        name : str
+            The loop.
+        names : list of str
+            The ids of the events.
+        damaged : list of KeyholeError
+            Where to add the error of a loop that cannot be loaded, or of an event.
+        """
+        try:
+            return self.loop(name).time_out(names)
+        except FileUnusable:
+            raise
+        except (FileError, InvalidValue) as reason:
+            damaged.append(reason)
+            return 0
 
     def keep(self, loop: Loop) -> None:
         """Write a snapshot of a loop."""
@@ -273,12 +298,12 @@ class Service:
                 for name, loop in self._loops.items():
                     if not loop.is_broken and loop.version > self._snapshots[name]:
                         self.keep(loop)
+        finally:  # a snapshot only saves time, and what was submitted is a promise
             self.writer.close()
-            if self.writer.failure is not None:
-                raise self.writer.error()
-        finally:
             self.store.close()
             self._folder.close()
+        if self.writer.failure is not None:
+            raise self.writer.error()
 
     def __enter__(self) -> Self:
         return self
