@@ -41,7 +41,7 @@ def check(
     Parameters
     ----------
     folder : str
-        The folder of the service; all that was submitted must be on the disk.
+        The folder of the service.
     history : list of (ask, answer), optional
         What was asked, and the answer, or None if none came.
     service : Service, optional
@@ -52,6 +52,8 @@ def check(
     dict of str to Rebuilt
         What the log of each loop comes to.
     """
+    if service is not None:
+        service.wait(service.writer.submitted)  # memory is ahead by what waits
     path = os.path.join(folder, DATABASE)
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     try:
