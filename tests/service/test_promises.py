@@ -341,3 +341,62 @@ def test_closing_writes_all_that_was_submitted(
     monkeypatch.undo()
     with Service(tmp_path) as again:
         assert decide(again, "home", "e4").is_replay
+
+
+def test_a_folder_that_is_removed_is_told(tmp_path: Path) -> None:
+    """What is written to a file that is gone is lost, and a new one would begin with nothing."""
+    service = Service(tmp_path / "data")
+    loop = service.create("home", PLAIN)
+    decide(service, "home", "e1")
+    for path in sorted((tmp_path / "data").iterdir()):
+        path.unlink()
+    with pytest.raises(FileUnusable, match="was removed"):
+        service.tick()
+    with pytest.raises(FileUnusable):
+        loop.reward("e1", 1.0)
+    with pytest.raises(FileUnusable, match="was removed"):
+        service.loop("home")
+    assert not list((tmp_path / "data").glob("keyhole.db"))
+
+
+def test_rewards_after_a_change_of_settings_are_learned(service: Service, clock: Moved) -> None:
+    loop = service.create("home", PLAIN)
+    decide(service, "home", "e1")
+    loop.change(loop.settings.of({**PLAIN, "reward": {"default": 0.0, "wait": 10.0}}))
+    assert loop.reward("e1", 5.0).status == "counted"
+    decide(service, "home", "e2")
+    assert loop.reward("e2", 5.0).status == "held"
+    loop.change(loop.settings.of({**PLAIN, "reward": {"default": 0.5, "learn": "provisional"}}))
+    decide(service, "home", "e3")
+    loop.change(loop.settings.of({**PLAIN, "reward": {"default": 0.0, "wait": 10.0}}))
+    assert loop.reward("e3", 2.0).status == "counted"
+    clock.time += 1000.0
+    service.wait(loop.unit)
+    service.tick()
+    names = ("e1", "e2", "e3")
+    assert [loop.journal.event(name).learned for name in names] == [5.0, 5.0, 2.0]
+    check(service.path, service=service)
+
+
+def test_totals_that_cannot_be_learned_are_refused(service: Service, clock: Moved) -> None:
+    loop = service.create("home", {**PLAIN, "reward": {"default": 0.0, "wait": 10.0}})
+    with pytest.raises(InvalidValue, match=r"reward\.default must be"):
+        service.create("other", {**PLAIN, "reward": {"default": 1e60}})
+    decide(service, "home", "e1")
+    loop.reward("e1", 1e50, "a")
+    with pytest.raises(InvalidValue, match="within 1e"):
+        loop.reward("e1", 1e50, "b")
+    clock.time += 11.0
+    service.wait(loop.unit)
+    assert service.tick() == 1
+    check(service.path, service=service)
+
+
+def test_an_arm_that_was_added_again_learns_nothing_of_before(service: Service) -> None:
+    loop = service.create("home", PLAIN)
+    decide(service, "home", "e1", actions=[Action(id="A")])
+    loop.reward("e1", 2.0, "a")
+    loop.remove_arms(["A"])
+    loop.add_arms(["A"])
+    assert loop.reward("e1", 5.0, "b").status == "ignored"
+    assert loop.bandit.counts["A"] == 0

@@ -187,6 +187,7 @@ def test_an_export_has_what_other_policies_would_have_earned(tmp_path: Path) -> 
             service.decide("home", DecideRequest(context=[1.0, 0.0], event_id=f"o-{k}"))
             loop.reward(f"o-{k}", 1.0)
     export(tmp_path / "data", tmp_path / "log.jsonl")
+    assert not [row for row in kh.Log(tmp_path / "log.jsonl") if type(row).__name__ == "Given"]
     columns = kh.Log(tmp_path / "log.jsonl").columns()
     assert len(columns["chosen"]) == 300  # those that were served are no choices of the policy
     greedy = kh.evaluate(tmp_path / "log.jsonl", kh.Greedy()).rows[0]

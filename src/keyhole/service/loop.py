@@ -306,8 +306,11 @@ class Loop:
     def _lost_arm(self, event: Event) -> bool:
         """Whether the arm of an event was removed: nothing can be learned of it."""
         row, arms = self.journal.row_of(event), self.bandit._learned.arms
-        served = row.served if isinstance(row, rows.Decision) else None
-        return not arms.is_open and (row.arm if served is None else served) not in arms
+        arm = row.taken if isinstance(row, rows.Decision) else row.arm
+        if arms.is_open:
+            return False
+        # One that was added again knows nothing of what it was.
+        return arm not in arms or (not arms.shared and self.bandit.terms.is_gone(arm, event.seq))
 
     def _learnable_total(self, event: Event) -> float | None:
         """Return what the rewards of an event come to; None if nothing can be learned of it."""

@@ -7,6 +7,7 @@ disk; an answer that was sent before would not be a promise.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import secrets
 import uuid
@@ -18,7 +19,7 @@ import msgspec
 from keyhole.errors import FileError, FileUnusable, InvalidValue, KeyholeError, shown
 from keyhole.files import Path
 from keyhole.online import Bandit
-from keyhole.service import loading
+from keyhole.service import archived, loading
 from keyhole.service.clock import Clock
 from keyhole.service.folder import Folder
 from keyhole.service.loop import MOST_DUE, Decided, Loop
@@ -176,6 +177,10 @@ class Service:
         self._numbers[name], self._loops[name], self._snapshots[name] = number, loop, loop.version
         return loop
 
+    def archived(self, name: str) -> int:
+        """Return the number of the last row of a loop that was archived, or 0."""
+        return archived.last(self.path, name)
+
     # -- deciding ---------------------------------------------------------------------------------
 
     def decide(self, name: str, request: DecideRequest, digest: bytes | None = None) -> Decided:
@@ -220,6 +225,9 @@ class Service:
             If a loop is damaged; all others are done first.
         """
         self._check_usable()
+        if not self.store.is_there:
+            self.writer.fail(FileUnusable(f"{self.store.path} was removed while the service ran"))
+            raise self.writer.error()
         damaged: list[KeyholeError] = []
         ended = 0
         for name, number in list(self._numbers.items()):
@@ -276,6 +284,9 @@ class Service:
         before = self.writer
         before.close()
         self.store.close()
+        if not os.path.exists(self._folder.database):
+            # A new one in its place would begin with nothing, and nobody would know.
+            raise FileUnusable(f"{self._folder.database} was removed while the service ran")
         self._open(before.submitted)
         if before.committed < before.submitted:
             self._lost.append(range(before.committed + 1, before.submitted + 1))

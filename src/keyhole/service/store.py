@@ -124,6 +124,7 @@ class Store:
                 with suppress(apsw.Error):
                     self._writer.close(force=True)
                 raise
+        self._number = os.stat(path).st_ino
 
     @classmethod
     def reading(cls, path: str) -> Store:
@@ -159,6 +160,14 @@ class Store:
                 writer.execute(SCHEMA)
                 writer.pragma("application_id", APPLICATION)
                 writer.pragma("user_version", VERSION)
+
+    @property
+    def is_there(self) -> bool:
+        """False if the file was removed or replaced: what is written then goes to nowhere."""
+        try:
+            return os.stat(self.path).st_ino == self._number
+        except FileNotFoundError:
+            return False
 
     @property
     def folder(self) -> str:

@@ -103,6 +103,15 @@ class Writer:
             if self.committed < number:
                 raise self.error()
 
+    def fail(self, reason: BaseException) -> None:
+        """Write nothing any more, and tell all who wait."""
+        with self._changed:
+            self.failure = self.failure or reason
+            self._waiting.clear()
+            self._changed.notify_all()
+        if self._notify is not None:
+            self._notify(self.committed, self.failure)
+
     def error(self) -> FileUnusable:
         """Return the exception for a unit that was not committed."""
         reason = self.failure or "it was closed"

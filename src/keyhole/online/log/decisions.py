@@ -103,6 +103,8 @@ def tells_of(row: rows.Decision | rows.Given, decision: Decision) -> bool:
     """
     if isinstance(row, rows.Given):
         return bool(row.decision == decision.to_dict())
+    if row.served is not None:
+        return row.served == decision.arm
     if row.arm != decision.arm or row.predicted != (list(decision.predicted) or None):
         return False
     seen = [None if x != x else x for x in decision._observation.tolist()]

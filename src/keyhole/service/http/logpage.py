@@ -10,6 +10,7 @@ import io
 from typing import TYPE_CHECKING
 
 from keyhole.errors import InvalidValue, MissingExtra, install_line, shown
+from keyhole.service.http.problems import Problem
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import NDJSON, Response
 
@@ -28,6 +29,13 @@ async def log(app: Application, request: Request) -> Response:
     limit = whole(query, "limit", PAGE_ROWS, app.limits.log_rows, least=1)
     loop = app.ready().loop(request.params[0])
     await app.commits.wait(loop.unit)
+    archived = app.ready().archived(loop.name)
+    if after < archived:
+        raise Problem(
+            410,
+            f"rows up to {archived} were archived by `keyhole compact`: give after={archived} or "
+            f"more, got {after}. `keyhole export` writes the whole log",
+        )
     found: list[tuple[int, str, bytes]] = []
     size = 0
     for row in app.ready().store.rows(loop.number, after, limit):
