@@ -25,7 +25,8 @@ class Promise:
     due: float | None
     learns: bool
     learned: float | None = None
-    is_gone: bool = False
+    is_gone: bool = False  # what was learned of it went with its arm
+    is_lost: bool = False  # its arm was removed, and may have been added again
     rewards: dict[str, float] = field(default_factory=dict)
 
 
@@ -96,13 +97,14 @@ class Contract:
             return "duplicate", self.total(promise)
         promise.rewards[name] = value
         status = "counted"
-        if not promise.learns or promise.arm not in self.arms:
+        if not promise.learns or promise.is_lost:
             status = "ignored"
         elif promise.state == DEFERRED:
             status = "held"
         elif promise.state == ENDED:
             status = {"amend": "amended", "ignore": "late"}[self.settings["reward"]["late"]]
-        elif learning_of(self.settings) == "at_end":
+        elif learning_of(self.settings) == "at_end" and promise.due and promise.learned is None:
+            # One that was decided by other settings has no end, or was learned already.
             status = "held"
         if status in ("counted", "amended"):
             self._learn(promise, self.total(promise))
@@ -116,7 +118,7 @@ class Contract:
         """End what is due, and return how many events did."""
         due = [one for one in self.events.values() if one.due is not None and one.due <= now]
         for promise in due:
-            if promise.learned is None and promise.arm in self.arms:
+            if promise.learned is None and not promise.is_lost:
                 self._learn(promise, self.total(promise))
             promise.state, promise.due = ENDED, None
         return len(due)
@@ -125,6 +127,7 @@ class Contract:
         self.arms.remove(arm)
         for promise in self.events.values():
             promise.is_gone |= promise.arm == arm and promise.learned is not None
+            promise.is_lost |= promise.arm == arm
 
     # -- what follows -----------------------------------------------------------------------------
 
@@ -140,7 +143,7 @@ class Contract:
         if learning != "at_once":
             promise.due = now + self.settings["reward"]["wait"]
         begins = learning == "provisional" or (learning == "at_once" and promise.rewards)
-        if begins and promise.arm in self.arms:
+        if begins and not promise.is_lost:
             self._learn(promise, self.total(promise))
 
     def _learn(self, promise: Promise, total: float | None) -> None:

@@ -245,7 +245,7 @@ class Loop:
         """
         check_id("reward_id", reward_id, shortest=0)
         if not abs(value) <= LARGEST:
-            raise InvalidValue(f"value must be from {-LARGEST:g} to {LARGEST:g}, got {value}")
+            raise InvalidValue(f"value must be a number from -1e50 to 1e50, got {value}")
         self._check_usable()
         event = self.journal.event(name)
         if reward_id in event.rewards:
