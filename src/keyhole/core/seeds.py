@@ -1,6 +1,5 @@
 """Named random streams from one root seed: draws from one never shift the draws of another."""
 
-import hashlib
 import math
 import numbers
 import zlib
@@ -82,7 +81,10 @@ def key_streams(streams: Bits, key: bytes, name: str) -> None:
     name : str
         The name of the choice.
     """
-    digest = hashlib.blake2b(name.encode(), digest_size=48, key=key).digest()
+    # Imported here: with OpenSSL it takes milliseconds, which every first decision would wait for.
+    from hashlib import blake2b
+
+    digest = blake2b(name.encode(), digest_size=48, key=key).digest()
     streams[:, :3] = np.frombuffer(digest, "<u8").reshape(2, 3)
     streams[:, 3] = 1
 
