@@ -39,8 +39,9 @@ def evaluate(
     """Estimate the value of policies from the log of another one.
 
     The value is the mean reward of choosing so in the logged rounds, given the data that were
-    collected. Rounds from the first missing reward on are not used. Intervals have closed forms,
-    with Student's quantiles where a few rounds dominate.
+    collected: at a new context for a target that does not learn, and over these rounds for one that
+    does. Rounds from the first missing reward on are not used. Intervals have closed forms, with
+    Student's quantiles where a few rounds dominate.
 
     Parameters
     ----------
