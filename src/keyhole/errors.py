@@ -21,6 +21,8 @@ A message names the value that was given, the values that are allowed and, where
 usual fix.
 """
 
+from typing import Self
+
 
 class KeyholeError(Exception):
     """Base class of all exceptions of Keyhole."""
@@ -68,6 +70,31 @@ class MissingExtra(KeyholeError, ImportError):
 
 class KeyholeWarning(UserWarning):
     """A warning about an action that was allowed and carried out, but may be unintended."""
+
+
+class Message(str):
+    """The text of a warning that has values of contexts or rewards.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    public : str
+        The same without values, for places that must not have them, such as logs of a service.
+    """
+
+    __slots__ = ("public",)
+    public: str
+
+    def __new__(cls, text: str, public: str) -> Self:
+        """Return a text that knows another one."""
+        made = super().__new__(cls, text)
+        made.public = public
+        return made
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        """Return what a copy is made by: both texts."""
+        return type(self), (str(self), self.public)
 
 
 def shown(value: object) -> str:

@@ -268,3 +268,31 @@ def test_the_bounds_of_the_distribution_function_hold() -> None:
             assert 0.98 * bound < growth(y) <= bound
         heights = [growth(y) / y**2 for y in np.arange(0.2, 4.0, 0.2)]
         assert heights == sorted(heights)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+@pytest.mark.parametrize("alike", [False, True])
+def test_candidates_of_a_row_have_the_probabilities_of_their_scores(
+    n: int, epsilon: float, alike: bool
+) -> None:
+    rng = np.random.default_rng(n)
+    mean, width = rng.standard_normal(n), 10.0 ** rng.uniform(-2.0, 0.0, n)
+    optimism, dispersion = rng.standard_normal((2, 1 if alike else n)) ** 2
+    (row,) = kernels.winning_rows(
+        (mean + width * optimism)[None], np.broadcast_to(width * dispersion, n)[None].copy()
+    )
+    chances = kernels.Chances(n)
+    for _ in range(2):  # its memory keeps nothing
+        found = chances.of(
+            mean.tolist(), width.tolist(), optimism.tolist(), dispersion.tolist(), epsilon
+        )
+        assert found == pytest.approx((1 - epsilon) * row + epsilon / n, abs=1e-14)
+
+
+def test_rows_of_another_size_are_refused() -> None:
+    chances = kernels.Chances(3)
+    with pytest.raises(ValueError, match="3 numbers"):
+        chances.of([0.0] * 2, [1.0] * 2, [0.0], [1.0], 0.0)
+    with pytest.raises(ValueError, match="1 or 3"):
+        chances.of([0.0] * 3, [1.0] * 3, [0.0] * 2, [1.0], 0.0)

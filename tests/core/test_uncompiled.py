@@ -53,6 +53,9 @@ print(kh.choice_probabilities([0.0, 0.5, 0.5], [1.0, 0.0, 1e-3]).round(9))
 # and a simulation.
 CORE = [
     "tests/online/test_bandit.py",
+    "tests/online/test_keyed.py",
+    "tests/service/test_rewards.py",
+    "tests/service/http/test_deciding.py",
     "tests/core/test_choice.py::test_certain_scores",
     "tests/core/test_choice.py::test_three_arms_against_quadrature_in_30_digits",
     "tests/core/test_choice.py::test_two_arms_have_the_normal_formula",

@@ -13,7 +13,7 @@ import pytest
 
 import keyhole as kh
 from keyhole.core import Draws
-from keyhole.errors import FileUnusable
+from keyhole.errors import FileUnusable, Message
 from tests.online.test_sensing import sensors
 
 ARMS = ["A", "B", "C"]
@@ -364,3 +364,10 @@ def test_copies_of_a_bandit_of_ones_own_have_no_log(path: Path) -> None:
         assert twin.log is None
         twin.learn(twin.choose([1.0, 2.0]), 1.0)
     assert sum(bandit.counts.values()) == 1
+
+
+def test_a_text_with_a_public_one_is_copied_with_it() -> None:
+    """A bandit that is copied or saved may have warnings still to give."""
+    message = Message("age is 58", "age is unusual")
+    for one in (copy.deepcopy(message), pickle.loads(pickle.dumps(message))):
+        assert (one, one.public) == ("age is 58", "age is unusual")

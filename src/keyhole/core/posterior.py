@@ -310,6 +310,16 @@ class Posterior:
         often = np.bincount(parameter_of, minlength=self.n_parameters) >= max(self.dim, 2)
         self._core.learn(parameter_of, y, rewards, often, weights)
 
+    def learn_in_order(self, parameter_of: Ints, y: Floats, rewards: Floats) -> None:
+        """Learn rewards one after another: to the bit what one call for each comes to.
+
+        Parameters
+        ----------
+        parameter_of, y, rewards
+            As in `learn_rows`.
+        """
+        self._core.learn(parameter_of, y, rewards, np.zeros(self.n_parameters, dtype=bool))
+
     def add_sums(
         self, parameters: Ints, squares: Floats, moment: Floats, count: Floats, of_rewards: Floats
     ) -> None:

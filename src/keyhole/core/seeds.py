@@ -18,6 +18,9 @@ Memory: TypeAlias = dict[str, Floats]
 
 # Seeds larger than any digest are typing errors, and Python does not print them.
 LARGEST_SEED = 2**4096
+# A word of a stream's state in bytes, and the number 1 as one: the counter of a new stream.
+_WORD = np.dtype("<u8")
+_ONE = (1).to_bytes(8, "little")
 
 
 def seed_sequence(seed: Seed) -> np.random.SeedSequence:
@@ -85,8 +88,8 @@ def key_streams(streams: Bits, key: bytes, name: str) -> None:
     from hashlib import blake2b
 
     digest = blake2b(name.encode(), digest_size=48, key=key).digest()
-    streams[:, :3] = np.frombuffer(digest, "<u8").reshape(2, 3)
-    streams[:, 3] = 1
+    words = digest[:24] + _ONE + digest[24:] + _ONE
+    streams.reshape(-1)[:] = np.frombuffer(words, _WORD)
 
 
 def _words(seed: np.random.SeedSequence) -> Bits:

@@ -314,7 +314,8 @@ class Bandit(Named):
                 names = tuple(among) if isinstance(among, Mapping) else among
                 rows: Any = self._in_columns(decision, encoder)[0]
             else:
-                rows, names, encoder = self._encoded(y, among, encoder)
+                rows, names, wider = self._encoded(y, among, encoder)
+                encoder = wider or encoder  # numbers are columns of what is known
             learned = self._learned if encoder is None else self._learned.in_columns_of(encoder)
             arms = learned.arms if names is None else learned.arms.among(names)
             if decision.arm not in arms.names:

@@ -30,7 +30,15 @@ from keyhole.online.once import Once
 
 
 class WholeCalls(sharing.Shared):
-    """The parts of a bandit, and calls that change them as a whole."""
+    """The parts of a bandit, and calls that change them as a whole.
+
+    Attributes
+    ----------
+    tell : callable or None
+        Takes the text of a warning, in place of `warnings.warn`.
+    """
+
+    tell: Callable[[str], None] | None = None
 
     def _set(
         self,
@@ -136,7 +144,10 @@ class WholeCalls(sharing.Shared):
             messages = self._learned.observer.messages
             given, messages[:] = messages[:], []
         for message in given:
-            warnings.warn(message, KeyholeWarning, stacklevel=stacklevel)
+            if self.tell is None:
+                warnings.warn(message, KeyholeWarning, stacklevel=stacklevel)
+            else:
+                self.tell(message)
 
     def _drop_kept(self) -> None:
         """Drop the compiled parts, which hold arrays that are about to be replaced."""

@@ -23,6 +23,7 @@ from keyhole.core.kernels.observing import FILLS, RowObserver, sample_rows
 from keyhole.core.kernels.online import Choice, Everyday, Online, Tally
 from keyhole.core.kernels.playing import Block, Oracle, Record, add_regret, play, run_block
 from keyhole.core.kernels.probability import (
+    Chances,
     chance_of,
     chance_rows,
     mixed,
@@ -42,6 +43,7 @@ __all__ = [
     "TOGETHER",
     "Bits",
     "Block",
+    "Chances",
     "Choice",
     "Chooser",
     "Core",

@@ -9,7 +9,7 @@ def start_of(numbers: Floats) -> Floats:
 
 
 def row_of(rows: Floats, i: int) -> Floats:
-    """Return a row of a matrix, in place of a pointer to its first number.
+    """Return the numbers from a row of a matrix on, in place of a pointer to its first number.
 
     Parameters
     ----------
@@ -18,8 +18,8 @@ def row_of(rows: Floats, i: int) -> Floats:
     i : int
         Index of the row.
     """
-    row: Floats = rows[i]
-    return row
+    numbers: Floats = rows.reshape(-1)[i * rows.shape[1] :]
+    return numbers
 
 
 def after(numbers: Floats, n: int) -> Floats:

@@ -905,6 +905,74 @@ def winning_rows(location: cython.double[:, ::1], scale: cython.double[:, ::1]) 
     return result
 
 
+@cython.final
+@cython.cclass
+class Chances:
+    """The probability of every candidate of a decision, from the numbers of its row in a log.
+
+    It keeps its memory: that of `winning_rows` takes as long as its work at five arms.
+
+    Parameters
+    ----------
+    n : int
+        The number of candidates.
+    """
+
+    def __init__(self, n: cython.Py_ssize_t) -> None:
+        self.n = n
+        self.location, self.scale, self.slope, self.centre, self.mass, self.chance, self.out = (
+            np.empty((7, n))
+        )
+        self.arm = np.empty(n, np.intp)
+
+    def of(
+        self,
+        mean: list,  # type: ignore[type-arg]
+        width: list,  # type: ignore[type-arg]
+        optimism: list,  # type: ignore[type-arg]
+        dispersion: list,  # type: ignore[type-arg]
+        epsilon: cython.double,
+    ) -> list:  # type: ignore[type-arg]
+        """Return the probabilities.
+
+        Parameters
+        ----------
+        mean, width : list of float
+            Of each score.
+        optimism, dispersion : list of float
+            Of each score, or one number for all.
+        epsilon : float
+            The probability of a uniform pick.
+        """
+        k: cython.Py_ssize_t
+        if not len(mean) == len(width) == self.n:
+            raise ValueError(f"mean and width must have {self.n} numbers")
+        n_optimism: cython.Py_ssize_t = len(optimism)
+        n_dispersion: cython.Py_ssize_t = len(dispersion)
+        if n_optimism not in (1, self.n) or n_dispersion not in (1, self.n):
+            raise ValueError(f"optimism and dispersion must have 1 or {self.n} numbers")
+        for k in range(self.n):
+            spread: cython.double = width[k]
+            ahead_by: cython.double = optimism[k if n_optimism > 1 else 0]
+            self.location[k] = mean[k] + spread * ahead_by
+            self.scale[k] = spread * dispersion[k if n_dispersion > 1 else 0]
+        if self.n == 2 and self.scale[0] + self.scale[1] > 0.0:
+            self.out[0] = ahead(self.location, self.scale, 0, 1)
+            self.out[1] = ahead(self.location, self.scale, 1, 0)
+        else:
+            winning(
+                self.location,
+                self.scale,
+                self.slope,
+                self.centre,
+                self.mass,
+                self.chance,
+                self.arm,
+                self.out,
+            )
+        return [float(mixed(self.out[k], epsilon, self.n)) for k in range(self.n)]
+
+
 def chance_rows(
     location: cython.double[:, ::1], scale: cython.double[:, ::1], places: Ints
 ) -> Floats:

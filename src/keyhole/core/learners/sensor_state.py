@@ -15,7 +15,7 @@ from keyhole.core.learners.arms import Arm, Arms
 from keyhole.core.learners.sensor_configurations import centre_of, configured
 from keyhole.core.learners.sensor_fit import GROWTH, SensorFit
 from keyhole.core.observers import REWARDS, Moments, Range, Sensor
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, Message
 
 if TYPE_CHECKING:
     from keyhole.core.learners.sensor_learner import SensorLearner
@@ -89,10 +89,14 @@ class SensorState(SensorFit):
         if self.n_clipped & (self.n_clipped - 1):
             return
         j = int(np.nanargmax(np.abs(row - usual.mean) / usual.scale))
+        count = f"{self.n_clipped} times so far; clip=None takes values as they are"
         self.messages.append(
-            f"{name}[{j}] is {row[j]:g}, far from its usual {usual.mean[j]:g} ± "
-            f"{usual.scale[j]:g}, or inconsistent with other entries: it is clipped to {limit:g} "
-            f"of these units ({self.n_clipped} times so far; clip=None takes values as they are)"
+            Message(
+                f"{name}[{j}] is {row[j]:g}, far from its usual {usual.mean[j]:g} ± "
+                f"{usual.scale[j]:g}, or inconsistent with other entries: it is clipped to "
+                f"{limit:g} of these units ({count})",
+                f"a value of {name}[{j}] was far from its usual ones, and clipped ({count})",
+            )
         )
 
     # -- learning ---------------------------------------------------------------------------------

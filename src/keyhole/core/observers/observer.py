@@ -17,7 +17,7 @@ from keyhole.core.kernels import Floats, Ints
 from keyhole.core.observers.layout import Layout
 from keyhole.core.observers.moments import Moments
 from keyhole.core.observers.units import MIN_SEEN, Sample, Scale, Units
-from keyhole.errors import InvalidValue, shown
+from keyhole.errors import InvalidValue, Message, shown
 
 # Treatments of missing entries.
 Fill: TypeAlias = Literal["predict", "mean", "zero", "drop"]
@@ -373,10 +373,13 @@ class Observer:
         if self.n_clipped & (self.n_clipped - 1):
             return
         limit = checks.LARGEST if self.clip is None else self.clip
+        count = f"{self.n_clipped} times so far; clip=None takes values as they are"
         self.messages.append(
-            f"{name} is {value:g}, far from its usual {middle:g} ± {scale:g}: it is clipped to "
-            f"{limit:g} of these units ({self.n_clipped} times so far; clip=None takes values as "
-            "they are)"
+            Message(
+                f"{name} is {value:g}, far from its usual {middle:g} ± {scale:g}: it is clipped to "
+                f"{limit:g} of these units ({count})",
+                f"a value of {name} was far from its usual ones, and clipped ({count})",
+            )
         )
 
     # -- converting -------------------------------------------------------------------------------

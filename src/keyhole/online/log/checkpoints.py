@@ -51,7 +51,7 @@ def checkpoints(log: Log, own: Own, rounds: LoggedRounds, used: Ints) -> dict[st
 def _is_new(rounds: LoggedRounds, own: Own) -> bool:
     """Return whether the bandit had learned nothing when the log began."""
     assert rounds.start is not None
-    replay = Replay(rounds.name, own)
+    replay = Replay(rounds.name, own, verify=False)  # no draw is made, and no key of draws needed
     replay.take(rounds.start)
     return not sum(replay.bandit.counts.values())
 

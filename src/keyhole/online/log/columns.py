@@ -12,7 +12,7 @@ from keyhole.errors import InvalidValue, KeyholeError, KeyholeWarning
 from keyhole.online.log.checkpoints import checkpoints
 from keyhole.online.log.log import Log
 from keyhole.online.log.replaying import Own
-from keyhole.online.log.rounds import FORGOTTEN, KEPT, VETOED, LoggedRounds
+from keyhole.online.log.rounds import FORGOTTEN, KEPT, SHADOW, VETOED, LoggedRounds
 
 
 def columns(log: Log, own: Own) -> dict[str, Any]:
@@ -20,9 +20,10 @@ def columns(log: Log, own: Own) -> dict[str, Any]:
 
     `keyhole.evaluation.Logged` says what each column is. A decision whose reward has not come has
     the reward NaN; of several rewards of one decision the sum counts, and of an amended one the
-    last. Three kinds of decisions are left out, and counted: those in whose place another arm was
-    taken, since the reward is not one of the logged choice; those that were forgotten; and those
-    that were made elsewhere, whose probability is not known.
+    last. Some decisions are left out, and counted: those in whose place another arm was taken,
+    since the reward is not one of the logged choice; those of the decision service that a baseline
+    was served for, in the modes shadow and off; those that were forgotten; and those that were made
+    elsewhere, whose probability is not known.
 
     Observations are there where the posterior saw them as they came. Where it did not, or rewards
     came late, the probabilities of the logged policy at the contexts of earlier rounds are those of
@@ -38,15 +39,19 @@ def columns(log: Log, own: Own) -> dict[str, Any]:
     Raises
     ------
     InvalidValue
-        If decisions have no probability, or more than two arms were chosen from by one sample.
+        If decisions have no probability, more than two arms were chosen from by one sample, or all
+        rounds were served by a baseline.
     """
     rounds = LoggedRounds(log, log.name)
     kept = rounds.of(KEPT)
+    _require_chance(rounds)
     found = _of_rounds(rounds, kept)
     vetoed = rounds.of(VETOED)
     if vetoed.size:
         found["vetoed"] = _of_rounds(rounds, vetoed, rewarded=False)
     left_out = {
+        "served by a baseline in shadow mode": int(rounds.of(SHADOW).size),
+        "served by a baseline while off": rounds.n_off,
         "forgotten": int(rounds.of(FORGOTTEN).size),
         "made elsewhere": rounds.n_elsewhere,
     }
@@ -58,6 +63,26 @@ def columns(log: Log, own: Own) -> dict[str, Any]:
         found["prior_precision"] = rounds.start.prior_precision
         found["checkpoints"] = _checkpoints(log, own, rounds, kept)
     return found
+
+
+def _require_chance(rounds: LoggedRounds) -> None:
+    """Raise if all rounds were served by a baseline: chance had no part in any of them."""
+    shadow = rounds.of(SHADOW)
+    served = shadow.size + rounds.n_off
+    if rounds.of(KEPT).size or not served:
+        return
+    reward = np.array(rounds.reward)[shadow]
+    came = reward[~np.isnan(reward)]
+    earned = "no reward of theirs was learned"
+    if came.size:
+        rest = f", and {shadow.size - came.size:,} have none" if came.size < shadow.size else ""
+        earned = f"the mean of the baseline's {came.size:,} rewards is {came.mean():.4g}{rest}"
+    modes = [mode for mode, n in (("shadow", shadow.size), ("off", rounds.n_off)) if n]
+    raise InvalidValue(
+        f"all {served:,} rounds of {rounds.name} were served by a baseline, in mode "
+        f"{' or '.join(modes)}: no arm was drawn at random, so that no other policy can be "
+        f"evaluated from them; {earned}"
+    )
 
 
 def _of_rounds(rounds: LoggedRounds, used: Ints, *, rewarded: bool = True) -> dict[str, Any]:

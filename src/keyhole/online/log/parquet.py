@@ -6,7 +6,8 @@ texts, or whole numbers if all names are. The schema's version is in the metadat
 Three columns serve those who fit a model to a log: every row with a reward in `learned` has an arm
 in `arm` and what was seen of it in `observation`. A decision has its first reward there, however
 late that came, and a further one is in a row of its own. Rewards that were forgotten, or went with
-an arm, are not there.
+an arm, are not there. Where a baseline was served, `arm` is the baseline, and `chosen` the arm that
+was chosen.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ KINDS = {"decision": rows.Decision, "reward": rows.Reward}
 VERSION, SUMMARY = b"keyhole.log", b"keyhole.log.summary"
 # The columns of what was learned.
 ARM, OBSERVATION, LEARNED = "arm", "observation", "learned"
+# The chosen arm of a decision, where `arm` is the one that was served in its place.
+CHOSEN = "chosen"
 
 
 def schema(summary: Summary, *, names_are_numbers: bool) -> pa.Schema:
@@ -86,10 +89,13 @@ def schema(summary: Summary, *, names_are_numbers: bool) -> pa.Schema:
         "due": number,
         "deferred": arrow.bool_(),
         "served": arm,
+        CHOSEN: arm,
         "id": text,
         "outcome": number,
         "ends": arrow.bool_(),
         "clipped": numbers,
+        "taken": arm,
+        "seen": arrow.binary(),
         "other": text,
     }
     known = json.dumps(summary._asdict()).encode()
@@ -163,8 +169,10 @@ class Records:
         arm, seen = self._of(row)
         if arm is not None:
             record |= {ARM: arm, OBSERVATION: seen, LEARNED: self._learned.value(row.seq)}
-        if isinstance(row, rows.Decision) and len(row.y) == 1:
-            record["y"] = None  # it is the observation
+        if isinstance(row, rows.Decision):
+            record[CHOSEN] = None if row.served is None else row.arm
+            if len(row.y) == 1:
+                record["y"] = None  # it is the observation
         return record
 
     def _of(self, row: rows.AnyRow) -> tuple[Any, Any]:
@@ -237,8 +245,10 @@ def _row(path: Path, seq: int, record: dict[str, Any]) -> rows.AnyRow:
         fields = {name: record[name] for name in wanted if record[name] is not None}
         if kind is rows.Decision and "y" not in fields:
             fields["y"] = [record[OBSERVATION]]
+        if record[CHOSEN] is not None:
+            fields["arm"] = record[CHOSEN]
         return rows.converted({**_with_nulls(kind, record), **fields}, kind)
-    except (rows.DamagedRow, AttributeError) as reason:
+    except (rows.DamagedRow, AttributeError, KeyError) as reason:
         raise FileError(f"row {seq} of {path} is no row of a log: {reason}") from None
 
 

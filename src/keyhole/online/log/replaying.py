@@ -100,9 +100,7 @@ def folded(given: Iterable[rows.AnyRow], name: str, own: Own, find: Find | None 
     with quietly():
         for row in given:
             replay.take(row)
-    if replay.bandit is None:
-        raise FileError(f"{name} has no rows")
-    return replay.bandit
+    return replay.made()
 
 
 @contextmanager
@@ -151,6 +149,12 @@ class Replay:
         self.choices: list[rows.Decision] = []  # of a batch that is not complete
         self.rewards: list[rows.Reward] = []
         self.first = 0  # the first row of that batch
+
+    def made(self) -> Any:
+        """Return the bandit, or raise `FileError` if there were no rows."""
+        if self.bandit is None:
+            raise FileError(f"{self.name} has no rows")
+        return self.bandit
 
     def take(self, row: rows.AnyRow) -> None:
         """Repeat the call that a row records, or raise `FileError`."""
@@ -280,6 +284,9 @@ class Replay:
             self.bandit.note_key(row.key, row.event)
         if isinstance(found, Decision):
             return found
+        if isinstance(found, rows.Decision):
+            decided: Decision = self.bandit.decision_of(found)
+            return decided
         return decision_of(found, self.bandit._decision_columns())
 
     def _found(self, event: str, seq: int) -> Decision | rows.Decision | rows.Given | None:
@@ -325,7 +332,7 @@ class Replay:
         encoder = self.bandit._learned.encoder
         if encoder is None or not encoder.can_grow:
             raise FileError("its levels need features with growing categories")
-        self.bandit._know(Encoder(encoder.features, tuple(row.grown)))
+        self.bandit._know(Encoder(encoder.features, (*encoder.grown, *row.grown)))
 
     def _arms(self, row: rows.Arms) -> None:
         if row.added:

@@ -1,7 +1,8 @@
 """The rounds of a log: its decisions and what became of them, in arrays.
 
 One pass over the rows. A round is used if its decision was made by the bandit of the log, with a
-probability, and its reward is that of the chosen arm.
+probability, and its reward is that of the chosen arm. In a round of the decision service in shadow
+mode a baseline was served with certainty: its reward says nothing of the logged probabilities.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from keyhole.online.log import rows
 from keyhole.online.log.events import Events
 from keyhole.online.log.terms import arm_of
 
-KEPT, VETOED, FORGOTTEN = range(3)
+KEPT, VETOED, FORGOTTEN, SHADOW = range(4)
+REWARDED = (KEPT, SHADOW)  # rounds whose rewards are known to be of one arm
 PARTS = ("mean", "width", "optimism", "dispersion")
 # Rows after which the posterior of a plain learner is not that of the rounds before, in order.
 OTHER = (rows.Given, rows.Merge, rows.Amend, rows.Forget, rows.Context)
@@ -50,7 +52,7 @@ class LoggedRounds:
         # Whether the posterior saw observations as they came, rewards came before the next
         # decision, and every round has scores.
         self.is_plain = self.is_in_order = self.has_scores = True
-        self.n_elsewhere = 0
+        self.n_elsewhere = self.n_off = 0
         self._events = Events()
         for row in given:
             self._take(row)
@@ -72,6 +74,8 @@ class LoggedRounds:
             self.arms = row.applied_to(self.arms)
             self.is_in_order = self.is_in_order and not row.removed
             self._name(self.arms)
+        elif isinstance(row, rows.Served):
+            self.n_off += 1
         elif isinstance(row, OTHER):
             self.is_in_order = False
             self._change(row)
@@ -104,8 +108,8 @@ class LoggedRounds:
         self.arms_at.append(now)
         self.set_of.append(chosen_from)
         self.chosen.append(self.names[row.arm])
-        # An arm that was served in place of the chosen one, even if it is the same.
-        self.fate.append(KEPT if row.served is None else VETOED)
+        # A baseline was served whatever was chosen, even if it is the same arm.
+        self.fate.append(KEPT if row.served is None else SHADOW)
         self.is_in_order = self.is_in_order and row.served is None
         self.probability.append(row.probability)
         self.epsilon.append(row.epsilon)
@@ -132,7 +136,7 @@ class LoggedRounds:
 
     def _learn(self, row: rows.Reward) -> None:
         t = self._place(row.event)
-        if t < 0 or self.fate[t] != KEPT:
+        if t < 0 or self.fate[t] not in REWARDED:
             return
         before = self.reward[t]
         self.reward[t] = row.value if before != before else before + row.value
@@ -147,7 +151,7 @@ class LoggedRounds:
             elif self.names.get(arm_of(row)) != self.chosen[t]:
                 # Another arm was taken in place of the chosen one.
                 self.fate[t] = VETOED
-        elif t >= 0 and isinstance(row, rows.Amend) and self.fate[t] == KEPT:
+        elif t >= 0 and isinstance(row, rows.Amend) and self.fate[t] in REWARDED:
             self.reward[t] = row.value
         elif t >= 0 and isinstance(row, rows.Forget):
             self.fate[t] = FORGOTTEN

@@ -34,6 +34,7 @@ probability of any arm under any policy of this form follows from the row alone.
 
 from __future__ import annotations
 
+from struct import pack
 from typing import Any, TypeAlias
 
 from keyhole.errors import MissingExtra, install_line
@@ -206,6 +207,11 @@ class Decision(Row, frozen=True, kw_only=True):
             return self.y[0]
         return self.y[(arms if self.arms is None else self.arms).index(self.taken)]
 
+    def learned_at(self) -> dict[str, Any]:
+        """Return the fields `taken` and `seen` of the row of its reward."""
+        seen: Any = self.own_row(self.arms or [])
+        return {"taken": self.taken, "seen": pack(f"<{len(seen)}d", *seen)}
+
 
 class Given(Row, frozen=True, kw_only=True):
     """A decision that was made elsewhere, as `Decision.to_dict` writes it down."""
@@ -254,6 +260,9 @@ class Reward(Row, frozen=True, kw_only=True):
         Whether it was learned since the event was due.
     clipped : list of float, optional
         The context as it was learned, if it was clipped.
+    taken, seen : str or int, and bytes, optional
+        In the decision service, the arm and what was seen of it, as little-endian float64, in
+        base 64 in JSON: a fold then needs no other row. They repeat the row of the decision.
     """
 
     event: str | None
@@ -270,6 +279,8 @@ class Reward(Row, frozen=True, kw_only=True):
     outcome: float | None = None
     ends: bool = False
     clipped: list[float] | None = None
+    taken: Name | None = None
+    seen: bytes | None = None
 
 
 class Counted(Row, frozen=True, kw_only=True):
@@ -294,7 +305,7 @@ class Observe(Row, frozen=True, kw_only=True):
 
 
 class Levels(Row, frozen=True, kw_only=True):
-    """Levels of growing categories, (field, level), got columns."""
+    """Levels of growing categories, (field, level), got columns, after those of rows before."""
 
     grown: list[tuple[str, str]]
 
@@ -336,11 +347,15 @@ class Forget(Row, frozen=True, kw_only=True):
 
 
 class Outcome(Row, frozen=True, kw_only=True):
-    """A reward came, and was not learned: it is held, late, or its event is not active."""
+    """A reward came, and changed nothing that is learned.
+
+    It counts if it is held, or left the total as it was; one that is late or ignored never does.
+    """
 
     event: str
     id: str
     value: float
+    counts: bool = True
 
 
 class Activate(Row, frozen=True, kw_only=True):
@@ -363,6 +378,11 @@ class Served(Row, frozen=True, kw_only=True):
     arm: Name
     arms: list[Name]
     request: str
+
+    @property
+    def taken(self) -> Name:
+        """The arm whose reward comes."""
+        return self.arm
 
 
 class Settings(Row, frozen=True, kw_only=True):
@@ -396,6 +416,7 @@ OF_EVENTS = (Outcome, Activate, Due, Served, Settings)
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyRow)
+_reward_decoder = msgspec.json.Decoder(Reward)
 
 
 def encoded(row: AnyRow) -> bytes:
@@ -412,6 +433,15 @@ def decoded(line: bytes) -> AnyRow:
     if isinstance(row, Start) and row.schema != SCHEMA:
         raise DamagedRow(_schema_of(line))
     return row
+
+
+def decoded_rewards(lines: bytes) -> list[Reward]:
+    """Return the rows of lines of rewards; raise `DamagedRow` if one is none."""
+    try:
+        found: list[Reward] = _reward_decoder.decode_lines(lines)
+    except msgspec.MsgspecError as reason:
+        raise DamagedRow(str(reason)) from None
+    return found
 
 
 class _Headed(msgspec.Struct):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,20 +10,14 @@ from numpy.typing import ArrayLike
 
 from keyhole.core import (
     Arm,
-    Encoder,
     Floats,
-    Layout,
     Learner,
     Policy,
     Recipe,
     Seed,
     Term,
-    amend_term,
-    choice_probabilities,
-    forget_terms,
     kernels,
     key_streams,
-    widened,
 )
 from keyhole.errors import InvalidValue, shown
 from keyhole.files import Path
@@ -32,18 +26,13 @@ from keyhole.online.bandit import Bandit
 from keyhole.online.decision import LONGEST_ID, Decision
 from keyhole.online.decisions import Decisions
 from keyhole.online.log import UNKNOWN, Store, rows
-from keyhole.online.log.decisions import Columns, decision_of
+from keyhole.online.log.decisions import Columns
 from keyhole.online.log.packing import packed
-from keyhole.online.log.terms import Learned
-from keyhole.online.logged.fields import score_fields
-from keyhole.online.logged.terms import Terms, as_floats
-from keyhole.online.logged.writing import Writes
-
-# Times that the square of a reward may be the sum of squares that it is taken out of.
-MOST_TAKEN = 1e8
+from keyhole.online.logged.changing import ChangesTerms
+from keyhole.online.logged.fields import decision_fields
 
 
-class LoggedBandit(Writes):
+class LoggedBandit(ChangesTerms):
     """A bandit with a log; `Bandit(..., log=...)` makes one.
 
     Parameters
@@ -55,9 +44,6 @@ class LoggedBandit(Writes):
     """
 
     _describes = True
-    _terms: Terms
-    # With a key, the random numbers of a choice are a keyed hash of the id of its event.
-    _draw_key: bytes | None = None
     _last_key: str | None = None  # that of the last rewards that Python code has learned
 
     def __init__(
@@ -72,11 +58,6 @@ class LoggedBandit(Writes):
     ) -> None:
         super().__init__(learner, arms=arms, dim=dim, seed=seed, probabilities=probabilities)
         self._begin_log(log)
-
-    def _set(self, *parts: Any) -> None:
-        super()._set(*parts)
-        self._learned.fixed = []
-        self._terms = Terms(self._learned)
 
     @classmethod
     def _of_record(
@@ -110,40 +91,6 @@ class LoggedBandit(Writes):
         bandit._set(*self._parts())
         return bandit
 
-    @classmethod
-    def writing_to(
-        cls, bandit: Bandit, store: Store, draw_key: bytes | None = None
-    ) -> LoggedBandit:
-        """Return a bandit that takes over all that another has learned, and writes to a store.
-
-        Parameters
-        ----------
-        bandit : Bandit
-            The other one, which must not be used any more.
-        store : Store
-            Where rows go.
-        draw_key : bytes, optional
-            Draw the random numbers of a choice by a keyed hash of the id of its event.
-        """
-        logged = object.__new__(cls)
-        logged._set(*bandit._parts())
-        logged._log, logged._draw_key = store, draw_key
-        return logged
-
-    def keyed_bytes(self) -> bytes:
-        """Return what `to_bytes` does, without the draws of the last choice.
-
-        With keyed draws equal states then give equal bytes.
-        """
-        if self._draw_key is not None:
-            key_streams(self._random, self._draw_key, "")
-        return self.to_bytes()
-
-    @property
-    def terms(self) -> Terms:
-        """Where the sums have the rewards of earlier rows; a file of the bandit has it not."""
-        return self._terms
-
     def write_start(self) -> None:
         """Write down the bandit as it is now: the first row of a store."""
         assert self._log is not None
@@ -172,7 +119,7 @@ class LoggedBandit(Writes):
         """Write down the levels that got columns since `before`."""
         grown = self._learned.grown
         if grown is not None and grown != before:
-            log.append(rows.Levels, grown=list(grown))
+            log.append(rows.Levels, grown=list(grown[len(before or ()) :]))
 
     def _after(self, log: Store, version: int) -> None:
         learned = self._learned
@@ -189,89 +136,6 @@ class LoggedBandit(Writes):
 
     def _give_up(self) -> None:
         self._learned.fixed = []
-
-    def believe(self, y: Floats) -> None:
-        """Do what the choice, or choices, of one call have changed besides the random stream.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n, dim)
-            What was observed, with NaN where an entry is missing.
-        """
-        super().believe(y)
-        if not self._learned.is_plain:
-            self._see(y)
-
-    def chances(self, contexts: Sequence[tuple[rows.Decision, list[Arm]]]) -> list[Floats]:
-        """Return the probability of each candidate at the contexts of other rounds, now.
-
-        Parameters
-        ----------
-        contexts : sequence of (Decision, list of arms)
-            The rows of these rounds, and their candidates, all of which the bandit has.
-        """
-        groups: dict[Any, list[int]] = {}
-        for k, (row, arms) in enumerate(contexts):
-            groups.setdefault((tuple(arms), row.levels, len(row.y)), []).append(k)
-        found: list[Floats] = [np.empty(0)] * len(contexts)
-        for (arms, levels, _), places in groups.items():
-            seen = np.array([contexts[k][0].y for k in places], dtype=np.float64)
-            chances = self._chances(self._in_present_columns(seen, levels), arms)
-            for k, one in zip(places, chances, strict=True):
-                found[k] = one
-        return found
-
-    def _chances(self, seen: Floats, names: tuple[Arm, ...]) -> Floats:
-        """Return the probabilities of some arms at observations, (m, 1 or n_arms, dim)."""
-        learned, arms = self._learned, self._learned.arms.among(names)
-        _, design = learned.prepared(seen)
-        if learned.arms.is_hybrid:
-            design = learned.placed(design, arms)
-        rule = learned.rule_now(self._rule)
-        location, scale = learned.posterior.scores(
-            rule, arms.parameter_of, design if design.shape[1] > 1 else design[:, 0]
-        )
-        epsilon = learned.posterior.uniform_rate(rule)
-        return choice_probabilities(location, scale, epsilon=epsilon)
-
-    def _in_present_columns(self, seen: Floats, levels: int | None) -> Floats:
-        """Return observations, (m, n, dim), of a time with fewer levels in the present columns."""
-        encoder, grown = self._learned.encoder, self._learned.grown
-        if encoder is None or grown is None:
-            return seen
-        then = grown[:levels]
-        if encoder.has_columns_of(then, seen.shape[-1]):
-            return seen
-        made, wider = Layout.of(Encoder(encoder.features, then)), Layout.of(encoder)
-        places, siblings = made.places_in(wider), made.siblings_of(wider)
-        flat = [widened(row, places, siblings) for row in seen.reshape(-1, seen.shape[-1])]
-        return np.array(flat).reshape(*seen.shape[:2], wider.dim)
-
-    def note_row(self, seq: int) -> None:
-        """Take note of what a row has changed that was read, and not written."""
-        self._terms.follow(self._learned, seq - 1, self._lineage.decisions)
-
-    def end_notes(self) -> None:
-        """Take no notes any more: no row will be written."""
-        self._learned.fixed = None
-
-    def note_key(self, key: str, event: str) -> None:
-        """Take note of a reward that waits or is provisional.
-
-        Parameters
-        ----------
-        key : str
-            What it is found by.
-        event : str
-            The id of its decision.
-        """
-        self._terms.events[key] = event
-
-    def note_counted(self, key: str | None) -> None:
-        """Take note that the log has the term of a reward that waited."""
-        fixed = self._learned.fixed or []
-        self._learned.fixed = [one for one in fixed if one.key != key]
-        self._terms.events.pop(key or "", None)
 
     def _decision_columns(self) -> Columns:
         return Columns(self._learned.grown, self._learned.recipe)
@@ -315,8 +179,9 @@ class LoggedBandit(Writes):
                 place = (self.arms if candidates is None else candidates).index(decision._arm)
             else:
                 seen = [decision.raw if decision._predicted else decision._observation]
-            fields = self._fields(decision, seen, (version, offset), candidates)
-            log.append(rows.Decision, **fields, place=place)
+            fields = decision_fields(decision, seen, version, offset)
+            number = decision._number or self._lineage.decisions
+            log.append(rows.Decision, **fields, round=number, arms=candidates, place=place)
         return decision
 
     def encoded(
@@ -341,11 +206,6 @@ class LoggedBandit(Writes):
             rows_of_y = np.atleast_2d(np.asarray(self._observer.numbers(numbers), dtype=np.float64))
         return rows_of_y, None if names is None else tuple(names)
 
-    @property
-    def is_plain(self) -> bool:
-        """True if choices change nothing that is learned."""
-        return self._learned.is_plain
-
     def _check_new(self, log: Store, event: str) -> None:
         """Raise unless a text can be the id of a new decision."""
         if not (isinstance(event, str) and 0 < len(event) <= LONGEST_ID):
@@ -368,45 +228,6 @@ class LoggedBandit(Writes):
     def _candidates(self, among: Iterable[Arm] | None) -> list[Arm] | None:
         return None if among is None else list(self._learned.arms.among(among).names)
 
-    def _fields(
-        self,
-        decision: Decision,
-        seen: Iterable[Floats],
-        state: tuple[int, float],
-        candidates: list[Arm] | None,
-    ) -> dict[str, Any]:
-        """Return the fields of a decision's row.
-
-        Parameters
-        ----------
-        decision : Decision
-            The decision.
-        seen : iterable of arrays
-            The observation, a row for all arms or one for each.
-        state : tuple of int and float
-            The last row that the state had taken in, and the zero of rewards then.
-        candidates : list of arms, optional
-            The candidates, if they were not all arms.
-        """
-        version, offset = state
-        predicted, grown = decision._predicted, decision._grown
-        return {
-            "event": decision._name(),
-            "round": decision._number or self._lineage.decisions,
-            "version": version,
-            "arm": decision._arm,
-            "probability": decision.probability,
-            "score": decision._score,
-            "y": [row.tolist() for row in seen],
-            **score_fields(decision._description, offset),
-            "epsilon": decision._epsilon,
-            "arms": candidates,
-            "x": None if decision._design is None else decision._design.tolist(),
-            "predicted": list(predicted) if predicted else None,
-            "filled": decision._observation.tolist() if predicted else None,
-            "levels": None if grown is None else len(grown),
-        }
-
     def choose_many(self, y: Any, *, among: Iterable[Arm] | None = None) -> Decisions:
         """Choose an arm for each of n rounds, as `Bandit.choose_many`, and write them down.
 
@@ -419,7 +240,7 @@ class LoggedBandit(Writes):
             among = tuple(among)
         with self._writing() as log:
             self._finish()
-            before, state = self._learned.grown, (log.seq, self._observer.offset)
+            before, version, offset = self._learned.grown, log.seq, self._observer.offset
             decisions = super().choose_many(y, among=among)
             self._write_levels(log, before)
             parts, designs, rounds = self._last_batch
@@ -430,9 +251,11 @@ class LoggedBandit(Writes):
                 decision._description = parts[k]
                 decision._design = None if designs is None else designs[k]
                 seen = rounds[k] if own_rows else rounds[k : k + 1]
-                fields = self._fields(decision, seen, state, candidates)
+                fields = decision_fields(decision, seen, version, offset)
+                fields["round"] = decision._number or self._lineage.decisions
+                fields["arms"], fields["batch"] = candidates, (k, len(decisions))
                 fields["place"] = names.index(decision._arm) if own_rows else None
-                many.append({**fields, "batch": (k, len(decisions))})
+                many.append(fields)
             if many:
                 log.append_all(rows.Decision, many)
         return decisions
@@ -607,89 +430,6 @@ class LoggedBandit(Writes):
         if decision._design is None or not np.array_equal(x, decision._design):
             fields["x"] = x.tolist()
         return fields
-
-    # -- changing what was learned ----------------------------------------------------------------
-
-    def _term(self, one: Learned) -> rows.Term | None:
-        terms, learned, arm = self._terms, self._learned, one.term.arm
-        if one.dropped:
-            return None
-        if learned.arms.is_hybrid and terms.last_removed >= one.seq:
-            raise InvalidValue(
-                "arms were removed since this reward was learned, and with sharing='hybrid' what "
-                "was learned of them was integrated out of the sums: the reward has no term there"
-            )
-        if not learned.arms.shared and terms.is_gone(arm, one.seq):
-            return None
-        if learned.arms.shared and arm not in learned.arms and not learned.arms.is_open:
-            arm = learned.arms.names[0]  # which has the same parameter
-        if one.term.key is not None:
-            kept = {each.key for each in learned.waiting}
-            kept |= {each.key for each in learned.provisional}
-            if one.term.key not in kept:
-                return None
-            return rows.Term(arm=arm, value=one.term.value, key=one.term.key)
-        if learned.is_plain:
-            decision = decision_of(one.decision, self._decision_columns())
-            x, _ = self._in_columns(decision, self._encoder_of([decision]))
-        else:
-            assert one.term.x is not None
-            x = terms.present(as_floats(one.term.x), one.seq, learned.observer)
-        return rows.Term(arm=arm, value=one.term.value, x=x.tolist(), weight=one.term.weight)
-
-    def take_out(self, terms: Sequence[rows.Term]) -> None:
-        """Take rewards out of the sums: all of them, or none.
-
-        Parameters
-        ----------
-        terms : sequence of Term
-            What the sums have of them.
-        """
-        with self._at_work():
-            forget_terms(self._learned, [self._core_term(one) for one in terms])
-            for one in terms:
-                self._terms.events.pop(one.key or "", None)
-                self._note_rounding(one)
-            self._drop_kept()
-            # A base that has them would not have less than this bandit.
-            self._lineage.additions += len(terms)
-
-    def exchange(self, term: rows.Term, value: float) -> None:
-        """Replace a reward in the sums.
-
-        Parameters
-        ----------
-        term : Term
-            What the sums have of it.
-        value : float
-            The reward that replaces it.
-        """
-        with self._at_work():
-            amend_term(self._learned, self._core_term(term), value)
-            self._note_rounding(term)
-            self._drop_kept()
-            self._lineage.additions += 1
-
-    def _note_rounding(self, term: rows.Term) -> None:
-        """Have a warning given if a reward that was taken out was far larger than those that stay.
-
-        Sums of squares then keep less than half of their digits.
-        """
-        learned = self._learned
-        if term.key is not None or term.arm not in learned.arms:
-            return
-        left = float(learned.posterior.squares[learned.arms.parameter(term.arm)])
-        taken = term.weight * term.value * term.value
-        if taken > MOST_TAKEN * max(left, 1.0):
-            learned.observer.messages.append(
-                f"the reward {term.value:g} of arm {term.arm!r} is taken out, but it was so much "
-                "larger than the others that its rounding stays in the sums: errors and a learned "
-                "v are wrong by it. kh.fit of Log.to_parquet adds up the others alone"
-            )
-
-    def _core_term(self, one: rows.Term) -> Term:
-        x = np.empty(0) if one.x is None else as_floats(one.x)
-        return Term(one.arm, x, one.value, one.key or "", one.weight)
 
     # -- what else changes a bandit ---------------------------------------------------------------
 

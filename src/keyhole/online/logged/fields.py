@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from keyhole.core import Floats
+from keyhole.online.decision import Decision
 
 
 def nulls(row: Floats) -> list[float | None]:
     """Return numbers as a row has them: NaN is null, a missing entry."""
     return [None if x != x else x for x in row.tolist()]
+
+
+def decision_fields(
+    decision: Decision, seen: Iterable[Floats], version: int, offset: float
+) -> dict[str, Any]:
+    """Return the fields of a decision's row that follow from the decision.
+
+    Parameters
+    ----------
+    decision : Decision
+        The decision.
+    seen : iterable of arrays
+        The observation, a row for all arms or one for each.
+    version : int
+        The last row that the state had taken in.
+    offset : float
+        The zero of rewards then.
+    """
+    predicted, grown, design = decision._predicted, decision._grown, decision._design
+    probability, score = decision.probability, decision._score
+    # Kernels that are not compiled give NumPy's numbers, which a row cannot hold.
+    return {
+        "event": decision._name(),
+        "version": version,
+        "arm": decision._arm,
+        "probability": None if probability is None else float(probability),
+        "score": None if score is None else float(score),
+        "y": [row.tolist() for row in seen],
+        **score_fields(decision._description, offset),
+        "epsilon": float(decision._epsilon),
+        "x": None if design is None else design.tolist(),
+        "predicted": list(predicted) if predicted else None,
+        "filled": decision._observation.tolist() if predicted else None,
+        "levels": None if grown is None else len(grown),
+    }
 
 
 def score_fields(description: Floats, offset: float) -> dict[str, Any]:
