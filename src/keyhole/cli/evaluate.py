@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,9 +12,9 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn
 
-from keyhole.cli.console import as_json, clean, err, out
+from keyhole.cli.console import as_json, clean, err, out, told
 from keyhole.cli.data import Json
-from keyhole.errors import InvalidValue, KeyholeWarning
+from keyhole.errors import InvalidValue
 
 if TYPE_CHECKING:
     from keyhole.evaluation import Logged
@@ -89,7 +88,7 @@ def evaluate(
     if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
         raise InvalidValue(f"--plot must end in .png, .svg or .pdf, got {plot.name}")
     source = log[0] if len(log) == 1 else log
-    with _bar(f"reading {log[0]}") as bar, _told():
+    with _bar(f"reading {log[0]}") as bar, told():
         given = Logged.of(source, format=format_from(format_), progress=bar.step)
         bar.say("auditing the log")
         sound = audit_log(given)
@@ -130,16 +129,6 @@ def _bar(said: str) -> Iterator[_Bar]:
     is_off = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=is_off) as progress:
         yield _Bar(progress, escape(said))
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Print Keyhole's warnings as lines, without the place in the code."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", KeyholeWarning)
-        yield
-    for one in caught:
-        err().print(f"[yellow]warning:[/] {escape(str(one.message))}", soft_wrap=True)
 
 
 def _usual(log: Logged) -> list[str]:

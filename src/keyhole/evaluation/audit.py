@@ -163,7 +163,8 @@ def _problems(log: Logged, counts: Any, z: Floats, row: int | None) -> list[str]
     found = []
     if log.n_rewarded < 2:
         found.append(
-            f"rewards: {log.n_rewarded} rounds come before the first missing reward, 2 are needed"
+            f"rewards: {log.n_rewarded} rounds come before the first missing reward, 2 are needed: "
+            f"{log.missing or 'there are no more'}"
         )
     if (log.probability == 1.0).all() and (counts > 0).sum() > 1:
         found.append(

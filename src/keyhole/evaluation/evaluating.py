@@ -103,7 +103,8 @@ def evaluate(
     used = given.head(given.n_rewarded)
     if used.n_rounds < 2:
         raise InvalidValue(
-            f"log must have 2 rounds before its first missing reward, got {used.n_rounds}"
+            f"log must have 2 rounds before its first missing reward, got {used.n_rounds}: "
+            f"{given.missing or 'there are no more'}"
         )
     if bounds is not None:
         check_bounds(used.reward, bounds)
@@ -120,7 +121,7 @@ def evaluate(
                 mean_square=mean_squares(propensities, tracks.logged),
             )
         unsupported, limits = _unsupported(used, propensities), (level, min_size)
-        rows += [_row(policy, name, pieces, unsupported, limits) for name in names]
+        rows += [_row(policy, name, pieces, unsupported, limits, given.missing) for name in names]
     return Evaluation(
         rows=tuple(rows),
         level=level,
@@ -128,6 +129,7 @@ def evaluate(
         n_rounds=given.n_rounds,
         logged=float(used.reward.mean()),
         left_out=counts_left_out(given),
+        missing=given.missing,
     )
 
 
@@ -167,6 +169,7 @@ def _row(
     pieces: Pieces,
     unsupported: float,
     limits: tuple[float, float],
+    missing: str,
 ) -> PolicyValue:
     level, min_size = limits
     found = ESTIMATORS[name](pieces)
@@ -179,8 +182,8 @@ def _row(
     numbers = (found.value, found.error, low, high, gain.value, gain_low, gain_high)
     if size < min_size:
         note = (
-            f"refused: the effective sample size is {size:.1f}, below {min_size:g}: the logged "
-            "policy chose such arms too seldom"
+            f"refused: the effective sample size is {size:.1f}, below {min_size:g}: "
+            f"{_cause(len(reward), min_size, missing)}"
         )
         nan = float("nan")
         numbers = (nan, nan, nan, nan, nan, nan, nan)
@@ -194,6 +197,24 @@ def _row(
         unsupported=unsupported,
         note=note,
     )
+
+
+def _cause(n_used: int, min_size: float, missing: str) -> str:
+    """Return why an effective sample size is too small.
+
+    Parameters
+    ----------
+    n_used : int
+        Number of rounds that are used, which it is at most.
+    min_size : float
+        The smallest that is not refused.
+    missing : str
+        What is said of rounds without a reward.
+    """
+    if n_used < min_size:
+        return missing or f"the log has {n_used:,} rounds"
+    seldom = "the logged policy chose such arms too seldom"
+    return f"{seldom}; {missing}" if missing else seldom
 
 
 def _earned(pieces: Pieces, name: str) -> Estimate:

@@ -235,6 +235,17 @@ class Logged:
         return int(missing.argmax()) if missing.any() else self.n_rounds
 
     @property
+    def missing(self) -> str:
+        """What is said of rounds without a reward; empty if there are none."""
+        if self.n_rewarded == self.n_rounds:
+            return ""
+        n = int(np.isnan(self.reward).sum())
+        return (
+            f"{n:,} of {self.n_rounds:,} rounds have no reward, the first of them round "
+            f"{self.n_rewarded + 1:,}, and rounds from that one on are not used"
+        )
+
+    @property
     def scores(self) -> Scores | None:
         """Scores of the logged rule before each round, or None if the log has none."""
         if self.mean is None or self.width is None or self.dispersion is None:

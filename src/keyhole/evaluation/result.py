@@ -73,6 +73,8 @@ class Evaluation:
         Mean reward of the logged policy in the rounds used.
     left_out : tuple of (str, int), default ()
         How many further decisions of the log are not among the rounds, by reason, as in `LogAudit`.
+    missing : str, default ""
+        How many rounds have no reward, and which is the first; empty if all have one.
     """
 
     rows: tuple[PolicyValue, ...]
@@ -81,6 +83,7 @@ class Evaluation:
     n_rounds: int
     logged: float
     left_out: tuple[tuple[str, int], ...] = ()
+    missing: str = ""
 
     def __getitem__(self, policy: str) -> PolicyValue:
         """Return the first row of a policy."""
@@ -117,4 +120,5 @@ class Evaluation:
         if self.left_out:
             counts = (f"{n:,} {reason}" for reason, n in self.left_out)
             used += f"; left out: {', '.join(counts)}"
-        return "\n".join([used, table(header, rows), *notes])
+        lost = [self.missing] if self.missing else []
+        return "\n".join([used, *lost, table(header, rows), *notes])

@@ -262,10 +262,10 @@ class Tracks:
         if self.log.checkpoints is not None:
             raise InvalidValue(
                 f"the target {policy!r} needs a posterior of its own, which columns of this log "
-                "do not give: rewards came late or were changed, or its learner has units, a "
-                "constant or predictions, and a replay would learn what the logged policy did not "
-                "know yet. Give a policy with the log's prior and sharing and a fixed v, such as "
-                "ThompsonSampling(v=1.0) or Greedy()"
+                "do not give: rewards came late or were changed, a baseline was served, or its "
+                "learner has units, a constant or predictions, and a replay would not learn what "
+                "the logged policy had. Give a policy with the log's prior and sharing and a fixed "
+                "v, such as ThompsonSampling(v=1.0) or Greedy()"
             )
         found = replay(self.log, Model.of_policy(policy, columns), rule)
         return Propensities(
