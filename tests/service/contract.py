@@ -25,9 +25,14 @@ class Promise:
     due: float | None
     learns: bool
     learned: float | None = None
-    is_gone: bool = False  # what was learned of it went with its arm
     is_lost: bool = False  # its arm was removed, and may have been added again
-    rewards: dict[str, float] = field(default_factory=dict)
+    rewards: dict[str, float] = field(default_factory=dict)  # those that count
+    uncounted: dict[str, float] = field(default_factory=dict)
+
+
+def content(request: dict[str, Any]) -> dict[str, Any]:
+    """Return what a request is decided by."""
+    return {name: value for name, value in request.items() if name != "at_least"}
 
 
 class Contract:
@@ -56,8 +61,11 @@ class Contract:
     def again(self, event: str, request: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer that stands; None if there is none yet."""
         if event not in self.events:
+            named = {one["id"] for one in request.get("actions") or []}
+            if not self.settings["add_arms"] and not named <= set(self.arms):
+                raise Refused("InvalidValue")
             return None
-        if self.events[event].request != request:
+        if content(self.events[event].request) != content(request):
             raise Refused("Conflict")
         return self.known(event).answer
 
@@ -93,22 +101,28 @@ class Contract:
     def reward(self, event: str, value: float, name: str) -> tuple[str, float | None]:
         """Return the status and the total that must be answered."""
         promise = self.known(event)
-        if name in promise.rewards:
+        if name in promise.rewards or name in promise.uncounted:
             return "duplicate", self.total(promise)
-        promise.rewards[name] = value
-        status = "counted"
-        if not promise.learns or promise.is_lost:
-            status = "ignored"
-        elif promise.state == DEFERRED:
-            status = "held"
-        elif promise.state == ENDED:
-            status = {"amend": "amended", "ignore": "late"}[self.settings["reward"]["late"]]
-        elif learning_of(self.settings) == "at_end" and promise.due and promise.learned is None:
-            # One that was decided by other settings has no end, or was learned already.
-            status = "held"
+        status = self.status(promise)
+        kept = promise.uncounted if status in ("ignored", "late") else promise.rewards
+        kept[name] = value
         if status in ("counted", "amended"):
             self._learn(promise, self.total(promise))
         return status, self.total(promise)
+
+    def status(self, promise: Promise) -> str:
+        """Return what must become of a new reward."""
+        if not promise.learns or promise.is_lost:
+            return "ignored"
+        if promise.state == DEFERRED:
+            return "held"
+        if promise.state == ENDED and self.settings["reward"]["late"] == "ignore":
+            return "late"
+        if promise.state == ENDED and promise.learned is not None:
+            return "amended"
+        # One that was decided by other settings has no end, or was learned already.
+        is_open = promise.due is not None and promise.learned is None
+        return "held" if learning_of(self.settings) == "at_end" and is_open else "counted"
 
     def forget(self, event: str) -> None:
         promise = self.known(event)
@@ -126,8 +140,8 @@ class Contract:
     def remove(self, arm: str) -> None:
         self.arms.remove(arm)
         for promise in self.events.values():
-            promise.is_gone |= promise.arm == arm and promise.learned is not None
-            promise.is_lost |= promise.arm == arm
+            if promise.arm == arm:
+                promise.learned, promise.is_lost = None, True
 
     # -- what follows -----------------------------------------------------------------------------
 
@@ -153,4 +167,4 @@ class Contract:
     @property
     def in_sums(self) -> int:
         """How many events the sums have."""
-        return sum(one.learned is not None and not one.is_gone for one in self.events.values())
+        return sum(one.learned is not None for one in self.events.values())

@@ -12,23 +12,18 @@ from typing import Any
 import msgspec
 
 from keyhole.errors import InvalidValue, KeyholeError, KeyholeWarning
-from keyhole.online import rows
 from keyhole.service import DecideRequest, Service
 
 Ask = dict[str, Any]
 Answer = dict[str, Any]
 
-# Whether rewards that were learned can be amended: the row then says what the sums had.
-AMENDS = "term" in rows.field_names(rows.Amend)
-LATE = "amend" if AMENDS else "ignore"
-
 LOOPS: dict[str, dict[str, Any]] = {
     "once": {"arms": ["A", "B", "C"], "dim": 3},
-    "ends": {"arms": ["A", "B"], "dim": 2, "reward": {"default": 0.0, "wait": 0.05, "late": LATE}},
+    "ends": {"arms": ["A", "B"], "dim": 2, "reward": {"default": 0.0, "wait": 0.05}},
     "fields": {
         "arms": ["A", "B", "C"],
         "features": {"numbers": ["x", "z"], "categories": {"c": ["u", "v"]}},
-        "reward": {"default": 0.0, "wait": 0.1, "aggregate": "max", "late": LATE},
+        "reward": {"default": 0.0, "wait": 0.1, "aggregate": "max"},
     },
 }
 
@@ -157,13 +152,12 @@ class Load:
         return ask
 
     def _reward(self, loop: str, event: str) -> Ask:
-        name = "" if loop == "once" and not AMENDS else self.random.choice("abc")
         return {
             "do": "reward",
             "loop": loop,
             "event": event,
             "value": self._number(),
-            "id": name,
+            "id": self.random.choice("abc"),
         }
 
     def _number(self) -> float:

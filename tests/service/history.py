@@ -261,9 +261,10 @@ def _check_decide(found: Rebuilt, ask: Ask, answer: Answer) -> None:
 def _check_reward(found: Rebuilt, ask: Ask, answer: Answer) -> None:
     known = _known(found, ask["event"])
     assert ask["id"] in known.rewards, f"{ask} was acknowledged, and is lost"
-    value, seq = known.rewards[ask["id"]]
+    value, seq, counts = known.rewards[ask["id"]]
     if answer["status"] != "duplicate":
         assert value == ask["value"]
+        assert counts == (answer["status"] not in ("late", "ignored"))
         assert seq <= answer["version"]
 
 
@@ -292,5 +293,5 @@ def _check_asked(rebuilt: dict[str, Rebuilt], asks: Iterable[Ask]) -> None:
     for loop, found in rebuilt.items():
         for event, known in found.events.items():
             assert (loop, event) in decided or (loop, None) in decided, f"nobody asked {event}"
-            for name, (value, _) in known.rewards.items():
+            for name, (value, *_) in known.rewards.items():
                 assert (loop, event, name, value) in rewards, f"nobody sent {event} {value}"

@@ -10,13 +10,13 @@ import apsw
 from keyhole.errors import KeyholeError
 from keyhole.service import Service
 from tests.service.disks import Faulty
-from tests.service.driving import LATE, Answer, Ask, answered
+from tests.service.driving import Answer, Ask, answered
 from tests.service.history import check
 
 SETTINGS: dict[str, Any] = {
     "arms": ["A", "B"],
     "dim": 2,
-    "reward": {"default": 0.0, "wait": 1.0, "late": LATE},
+    "reward": {"default": 0.0, "wait": 1.0},
 }
 # Those of the first part are asked while calls fail, and again with the second when none does.
 FIRST: list[Ask] = [

@@ -13,13 +13,13 @@ import apsw
 from keyhole.errors import KeyholeError
 from keyhole.service import Service
 from tests.service.disks import Disk
-from tests.service.driving import LATE, Answer, Ask, Load, answered, drive
+from tests.service.driving import Answer, Ask, Load, answered, drive
 from tests.service.history import History, check
 from tests.service.killing import paired
 
 LOOPS: dict[str, dict[str, Any]] = {
     "once": {"arms": ["A", "B"], "dim": 2},
-    "ends": {"arms": ["A", "B"], "dim": 2, "reward": {"default": 0.0, "wait": 0.002, "late": LATE}},
+    "ends": {"arms": ["A", "B"], "dim": 2, "reward": {"default": 0.0, "wait": 0.002}},
 }
 
 

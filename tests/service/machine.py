@@ -15,19 +15,18 @@ from keyhole.errors import KeyholeError, KeyholeWarning
 from keyhole.service import DecideRequest, LoopSettings, Service
 from tests.service.clocks import Moved
 from tests.service.contract import Contract, Refused
-from tests.service.driving import AMENDS
 from tests.service.history import check
 
 LEARNERS: list[dict[str, Any]] = [
     {"dim": 2},
     {"dim": 2, "policy": {"name": "LinUCB"}},
     {"dim": 2, "intercept": True, "standardize": True},
+    {"dim": 2, "missing": "predict"},
     {"features": {"numbers": ["x"], "categories": {"c": "grow"}}},
     {"features": {"numbers": ["x"], "standardize": False, "intercept": False, "missing": "zero"}},
 ]
-# Without amending, no reward may come after its event was learned.
-LEARNS = ["at_once", "at_end", "provisional"] if AMENDS else ["at_end"]
-LATE = ["amend", "ignore"] if AMENDS else ["ignore"]
+LEARNS = ["at_once", "at_end", "provisional"]
+LATE = ["amend", "ignore"]
 AGGREGATES = ["sum", "first", "last", "mean", "max", "min"]
 MODES = ["online", "shadow", "off"]
 NAMES = [f"e{k}" for k in range(4)]
@@ -40,6 +39,7 @@ reward_settings = st.fixed_dictionaries(
         "late": st.sampled_from(LATE),
         "aggregate": st.sampled_from(AGGREGATES),
         "wait": st.sampled_from([5.0, 20.0]),
+        "default": st.sampled_from([None, 0.25, 0.25]),
     }
 )
 
@@ -67,12 +67,22 @@ rare = [
     ask("retry", events),
     ask("activate", events),
     ask("forget", events),
-    ask("change", reward_settings, st.sampled_from([*MODES, "online", "online"])),
+    ask(
+        "change",
+        reward_settings,
+        st.sampled_from([*MODES, "online", "online"]),
+        st.sampled_from([True, True, False]),
+    ),
     ask("change_arms"),
     *(ask(name) for name in ("restart", "reload", "keep", "crash")),
 ]
 # One strategy, and not a rule for each: of rules Hypothesis leaves out most in each run.
 asks = st.one_of(*[decides] * 6, *[rewards] * 6, *[times] * 2, *rare)
+
+
+def whole(value: Any) -> Any:
+    """Return a number without a point if it needs none."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Clients(RuleBasedStateMachine):
@@ -103,7 +113,7 @@ class Clients(RuleBasedStateMachine):
         first: list[tuple[Any, ...]],
     ) -> None:
         self.learner = learner
-        settings = self.full({**learner, "arms": ["A", "B"], "reward": reward, "mode": mode})
+        settings = self.full(reward, mode, add_arms=True)
         with patch("keyhole.service.loading.secrets.token_bytes", lambda n: bytes(range(n))):
             loop = self.service.create("home", settings)  # the same arms are chosen every time
         self.service.wait(loop.unit)
@@ -112,10 +122,19 @@ class Clients(RuleBasedStateMachine):
             self.decide(event, *given)
         self.agree()
 
-    def full(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return settings with every field."""
-        default = None if given["reward"]["learn"] == "at_once" else 0.25
-        given["reward"] = {**given["reward"], "default": default}
+    def full(self, reward: dict[str, Any], mode: str, *, add_arms: bool) -> dict[str, Any]:
+        """Return settings with every field, and the default reward that the learning mode takes."""
+        always: dict[str, dict[str, Any]] = {
+            "at_once": {"default": None, "wait": None, "late": None},
+            "provisional": {"default": 0.25},
+        }
+        given = {
+            **self.learner,
+            "arms": ["A", "B"],
+            "reward": {**reward, **always.get(reward["learn"], {})},
+            "mode": mode,
+            "add_arms": add_arms,
+        }
         return LoopSettings.of(given).to_dict()
 
     @rule(many=st.lists(asks, min_size=4, max_size=8))
@@ -151,10 +170,13 @@ class Clients(RuleBasedStateMachine):
             event, promise = loop.events.get(name), self.contract.events.get(name)
             assert (event is None) == (promise is None)
             if event is not None and promise is not None:
-                found = int(event.state), event.due, event.learned, event.learns, event.rewards
+                found = (
+                    *(int(event.state), event.due, event.learned, event.learns),
+                    *(event.rewards, event.uncounted, event.arm),
+                )
                 wanted = (
-                    *(promise.state, promise.due, promise.learned),
-                    *(promise.learns, promise.rewards),
+                    *(promise.state, promise.due, promise.learned, promise.learns),
+                    *(promise.rewards, promise.uncounted, promise.arm),
                 )
                 assert found == wanted, f"{name}: {found} in place of {wanted}"
         bandit = loop.bandit
@@ -167,7 +189,8 @@ class Clients(RuleBasedStateMachine):
         self, event: str, context: tuple[float, str], defer: bool, actions: list[str] | None
     ) -> None:
         number, level = context
-        given: Any = [number, 1.0] if "dim" in self.learner else {"x": number}
+        second = None if "missing" in self.learner and level == "w" else 1.0
+        given: Any = [number, second] if "dim" in self.learner else {"x": number}
         if "categories" in self.learner.get("features", {}):
             given["c"] = level
         request = {"context": given, "event_id": event, "defer": defer}
@@ -189,8 +212,13 @@ class Clients(RuleBasedStateMachine):
                 assert answer == expected
 
     def retry(self, event: str) -> None:
+        """Ask again as another program would write it."""
         if event in self.contract.events:
-            self.ask(event, self.contract.events[event].request)
+            given = dict(reversed(self.contract.events[event].request.items()))
+            context = given["context"]
+            if isinstance(context, dict):
+                context = dict(reversed([(name, whole(one)) for name, one in context.items()]))
+            self.ask(event, {**given, "context": context, "at_least": 0})
 
     def reward(self, event: str, name: str, value: float) -> None:
         expected, found = self.both(
@@ -207,8 +235,6 @@ class Clients(RuleBasedStateMachine):
         )
 
     def forget(self, event: str) -> None:
-        if not AMENDS and self.learner != LEARNERS[0]:
-            return
         self.both(
             lambda: self.contract.forget(event),
             lambda: self.service.loop("home").forget(event),
@@ -219,15 +245,12 @@ class Clients(RuleBasedStateMachine):
         assert self.service.tick() == self.contract.time_out(self.clock())
         self.service.wait(self.service.loop("home").unit)
 
-    def change(self, reward: dict[str, Any], mode: str) -> None:
-        settings = self.full({**self.learner, "arms": ["A", "B"], "reward": reward, "mode": mode})
+    def change(self, reward: dict[str, Any], mode: str, add_arms: bool) -> None:
+        settings = self.full(reward, mode, add_arms=add_arms)
         loop = self.service.create("home", settings)
         self.service.wait(loop.unit)
-        self.contract.arms += (
-            [name for name in ("A", "B") if name not in self.contract.arms]
-            if self.contract.settings != settings
-            else []
-        )
+        # Settings list the arms; an arm that was removed is named again, and joins.
+        self.contract.arms += [name for name in ("A", "B") if name not in self.contract.arms]
         self.contract.settings = settings
 
     def change_arms(self) -> None:
@@ -239,6 +262,7 @@ class Clients(RuleBasedStateMachine):
         elif len(arms) > 1:
             loop.remove_arms(["B"])
             self.contract.remove("B")
+            assert "B" not in loop.settings.arms
         self.service.wait(loop.unit)
 
     # -- what becomes of the process --------------------------------------------------------------

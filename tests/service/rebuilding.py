@@ -12,10 +12,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.online import rows
-
 DEFERRED, OPEN, ENDED, FORGOTTEN = range(4)
-SAYS_ENDS = "ends" in rows.field_names(rows.Reward)
 
 AGGREGATES: dict[str, Any] = {
     "sum": sum,
@@ -38,14 +35,17 @@ class Known:
     learns: bool
     row: dict[str, Any]
     learned: float | None = None
-    rewards: dict[str, tuple[float, int]] = field(default_factory=dict)  # value and row, by id
-    is_gone: bool = False  # its arm was removed since it was learned, and with it its term
+    # Value, row, and whether it counts, by id.
+    rewards: dict[str, tuple[float, int, int]] = field(default_factory=dict)
 
     def as_columns(self) -> tuple[Any, ...]:
-        return (self.seq, self.request, self.state, self.due, self.learned, int(self.learns))
+        return (
+            *(self.seq, self.request, self.state, self.due, self.learned, int(self.learns)),
+            self.arm,
+        )
 
     def total(self, reward: dict[str, Any]) -> float | None:
-        values = [value for value, _ in self.rewards.values()]
+        values = [value for value, _, counts in self.rewards.values() if counts]
         total = AGGREGATES[reward["aggregate"]](values) if values else reward["default"]
         return None if total is None else float(total)
 
@@ -75,8 +75,6 @@ class Rebuilt:
         self.settings: dict[str, Any] = {}
         self.all_settings: list[dict[str, Any]] = []
         self.added_arms: list[str] = []
-        self.learnings = 0  # how often a first reward was learned
-        self.before: dict[str, Any] = {}
         for expected, (seq, at, kind, event, body) in enumerate(listed, start=1):
             row = json.loads(body)
             assert seq == expected, f"row {expected} is missing before row {seq}"
@@ -85,7 +83,6 @@ class Rebuilt:
             take = getattr(self, f"_{kind}", None)
             if take is not None:
                 take(row)
-            self.before = row
 
     def _settings(self, row: dict[str, Any]) -> None:
         self.settings = row["settings"]
@@ -96,8 +93,10 @@ class Rebuilt:
 
     def _arms(self, row: dict[str, Any]) -> None:
         self.added_arms += [name for name, _ in row.get("added", [])]
+        is_shared = self.settings and self.settings["policy"].get("sharing", "per-arm") != "per-arm"
         for known in self.learned.values():
-            known.is_gone |= known.arm in row.get("removed", [])
+            if known.arm in row.get("removed", []) and not is_shared:
+                known.learned = None
 
     def _new(self, row: dict[str, Any], known: Known) -> None:
         assert row["event"] not in self.events, f"{row['event']} was decided twice"
@@ -117,10 +116,12 @@ class Rebuilt:
         assert known.state != FORGOTTEN, f"row {row['seq']} is of a forgotten event"
         return known
 
-    def _came(self, known: Known, name: str | None, value: float | None, seq: int) -> None:
+    def _came(
+        self, known: Known, name: str | None, value: float | None, seq: int, *, counts: bool = True
+    ) -> None:
         if name is not None and value is not None:
             assert name not in known.rewards, f"the reward {name!r} came twice: row {seq}"
-            known.rewards[name] = (value, seq)
+            known.rewards[name] = (value, seq, int(counts))
 
     def _reward(self, row: dict[str, Any]) -> None:
         known = self._event(row)
@@ -128,22 +129,9 @@ class Rebuilt:
         assert known.learns, f"row {row['seq']} learns an event that is not learned"
         self._came(known, row.get("id"), row.get("outcome"), row["seq"])
         known.learned = row["value"]
-        self.learnings += 1
         assert row["value"] == known.total(self.settings["reward"])
-        if row.get("id") is None and not self._begins(row):
+        if row.get("ends", False):
             known.state, known.due = ENDED, None
-
-    def _begins(self, row: dict[str, Any]) -> bool:
-        """Whether a reward without id was learned when its event became active; else it was due.
-
-        The row says so. One that does not follows the row that made the event active, and is none
-        of "at_end", which learns nothing then.
-        """
-        if SAYS_ENDS:
-            return not row.get("ends", False)
-        before = self.before
-        is_next = before["kind"] in ("decision", "activate") and before["event"] == row["event"]
-        return is_next and learning_of(self.settings) != "at_end"
 
     def _amend(self, row: dict[str, Any]) -> None:
         known = self._event(row)
@@ -153,7 +141,8 @@ class Rebuilt:
         assert row["value"] == known.total(self.settings["reward"])
 
     def _outcome(self, row: dict[str, Any]) -> None:
-        self._came(self._event(row), row["id"], row["value"], row["seq"])
+        known, counts = self._event(row), row.get("counts", True)
+        self._came(known, row["id"], row["value"], row["seq"], counts=counts)
 
     def _activate(self, row: dict[str, Any]) -> None:
         known = self._event(row)
@@ -170,8 +159,7 @@ class Rebuilt:
     @property
     def learned(self) -> dict[str, Known]:
         """The events that the sums have."""
-        found = self.events.items()
-        return {name: one for name, one in found if one.learned is not None and not one.is_gone}
+        return {name: one for name, one in self.events.items() if one.learned is not None}
 
     def sums(self, arms: list[str], dim: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return sum of y y', sum of r y and n of each arm, for rows that are learned as they are.
@@ -205,12 +193,13 @@ def tables_of(database: apsw.Connection, loop: int) -> tuple[dict[str, Any], dic
         The number of the loop.
     """
     events = database.execute(
-        "SELECT event, seq, request, state, due, learned, learns FROM event WHERE loop = ?", (loop,)
+        "SELECT event, seq, request, state, due, learned, learns, arm FROM event WHERE loop = ?",
+        (loop,),
     )
     rewards = database.execute(
-        "SELECT event, reward_id, value, seq FROM reward WHERE loop = ?", (loop,)
+        "SELECT event, reward_id, value, seq, counts FROM reward WHERE loop = ?", (loop,)
     )
     return (
         {name: tuple(rest) for name, *rest in events},
-        {(event, name): (value, seq) for event, name, value, seq in rewards},
+        {(event, name): tuple(rest) for event, name, *rest in rewards},
     )

@@ -64,7 +64,7 @@ def test_a_database_of_others_is_refused_and_stays_as_it_is(tmp_path: Path) -> N
         other.execute("CREATE TABLE theirs(a)")
     other.close()
     content = path.read_bytes()
-    with pytest.raises(FileError, match="none of a decision service"):
+    with pytest.raises(FileError, match="not one of a decision service"):
         Service(tmp_path)
     assert path.read_bytes() == content
 

@@ -197,7 +197,7 @@ def test_what_cannot_be_written_leaves_no_gap(service: Service) -> None:
 
 def test_a_refused_request_breaks_nothing(service: Service) -> None:
     """P2: what it added before it was refused is in the log, or it is not in memory."""
-    loop = service.create("home", PLAIN)
+    loop = service.create("home", {**PLAIN, "add_arms": True})
     for _ in range(2):
         with pytest.raises(InvalidValue):
             decide(service, "home", "e1", (1.0, 2.0, 3.0), actions=[Action(id="A"), Action(id="N")])
@@ -224,10 +224,9 @@ def test_whoever_cannot_be_notified_is_no_reason_to_wait_for_ever(tmp_path: Path
     service.wait(service.create("home", PLAIN).unit)
     service.writer._thread.join(10.0)
     assert not service.writer.is_usable
-    service.recover()
+    with pytest.raises(FileUnusable, match="event loop is closed"):
+        service.recover()  # which writes, and is told of it
     assert service.names == ["home"]
-    service.create("other", PLAIN)
-    service.writer._thread.join(10.0)
     with pytest.raises(FileUnusable, match="event loop is closed"):
         service.close()
 
@@ -274,8 +273,9 @@ def test_a_closed_service_stays_closed(tmp_path: Path) -> None:
 
 def test_events_of_a_removed_arm_end_like_others(service: Service, clock: Moved) -> None:
     """One that cannot be learned must not keep all others of the service from being ended."""
-    loop = service.create("home", {**PLAIN, "reward": {"default": 0.0, "wait": 10.0}})
-    service.create("other", {**PLAIN, "reward": {"default": 0.0, "wait": 10.0}})
+    reward = {"default": 0.0, "wait": 10.0}
+    loop = service.create("home", {**PLAIN, "reward": reward, "add_arms": True})
+    service.create("other", {**PLAIN, "reward": reward})
     decide(service, "home", "gone", actions=[Action(id="C")])
     decide(service, "home", "also", actions=[Action(id="C")], defer=True)
     decide(service, "home", "stays", actions=[Action(id="A")])

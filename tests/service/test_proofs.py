@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from keyhole.service import DecideRequest, NotYet, Service
 from keyhole.service.store import Store
-from tests.service.history import bytes_of, replay
+from tests.service.history import bytes_of, check, replay
 
 PLAIN: dict[str, Any] = {"arms": ["A", "B"], "dim": 2}
 
@@ -76,6 +76,23 @@ def test_the_state_at_a_version_follows_from_the_rows_up_to_it(tmp_path: Path) -
         store.rows = lambda loop, after=0, end=version: rows(loop, after, end)  # type: ignore[method-assign, assignment]
         assert bytes_of(replay(store, 1, "home", (key, run), verifies=True)) == states[version]
     store.close()
+
+
+def test_a_row_of_levels_has_those_that_are_new(tmp_path: Path) -> None:
+    """Each once: with all of them in every row a log would grow by the square of their number."""
+    features = {"numbers": ["x"], "categories": {"c": "grow", "d": "grow"}}
+    with Service(tmp_path) as service:
+        loop = service.create("home", {"arms": ["A", "B"], "features": features})
+        for k in range(60):
+            context = {"x": float(k), "c": f"c{k % 20}", "d": f"d{k % 7}"}
+            service.decide("home", DecideRequest(context=context, event_id=f"e{k}"))
+            loop.reward(f"e{k}", float(k % 3))
+        service.wait(loop.unit)
+        listed = [json.loads(body) for _, kind, body in service.store.rows(1) if kind == "levels"]
+        levels = [tuple(pair) for row in listed for pair in row["grown"]]
+        assert len(levels) == len(set(levels)) == 27
+        assert tuple(levels) == loop.bandit._learned.grown
+        check(service.path, service=service)
 
 
 def test_a_decision_includes_ones_own_writes(tmp_path: Path) -> None:

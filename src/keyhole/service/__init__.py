@@ -73,7 +73,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _Any:
-    """Import the clients when they are wanted: the server has no need of them."""
+    """Import the clients when they are first used: the server does not need them."""
     if name in ("AsyncClient", "Client", "ServiceError"):
         return getattr(_import_module("keyhole.service.client"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

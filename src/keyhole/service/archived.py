@@ -1,7 +1,6 @@
 """Archived rows: those that `compact` has moved from the database into files.
 
-`archive/LOOP/FIRST-LAST.jsonl.gz` has the rows from one number to another, each as the database had
-it.
+`archive/LOOP/FIRST-LAST.jsonl.gz` has the rows from FIRST to LAST, each as the database had it.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ from collections.abc import Iterator
 import msgspec
 
 from keyhole.errors import FileError
+from keyhole.service.store import Store
 
 FILE = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
 
 
 class _Kind(msgspec.Struct):
-    """The fields of a row that its place in the log needs."""
+    """The fields of a row that are needed to place it in the log."""
 
     kind: str
     seq: int
@@ -108,3 +108,57 @@ def row(folder: str, loop: str, seq: int) -> bytes:
                 if number == seq:
                     return body
     raise FileError(f"row {seq} of loop {loop!r} is neither in the database nor archived")
+
+
+def noted(store: Store, number: int) -> int:
+    """Return the number of the last row that was archived, as the database says, or 0.
+
+    Parameters
+    ----------
+    store : Store
+        The database.
+    number : int
+        The number of the loop.
+    """
+    found = store.query("SELECT value FROM note WHERE name = ?", (note_name(number),))
+    return int(found[0][0]) if found else 0
+
+
+def note_name(number: int) -> str:
+    """Return the name under which the database notes the last archived row of a loop."""
+    return f"archived {number}"
+
+
+def check(store: Store) -> None:
+    """Raise `FileError` unless the archive and the database are of the same time.
+
+    A database out of a backup, beside an archive that went on, would number new rows as archived
+    ones are; one without its archive would lack rows.
+
+    Parameters
+    ----------
+    store : Store
+        The database; the archive is beside it.
+    """
+    folder = store.folder
+    loops: dict[str, int] = dict(store.query("SELECT name, id FROM loop"))
+    place = os.path.join(folder, "archive")
+    for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
+        if name not in loops and files(folder, name):
+            raise FileError(
+                f"{place} has rows of loop {name!r}, which {store.path} does not have: restore the "
+                "database that belongs to the archive, or move the archive to another place"
+            )
+    for name, number in loops.items():
+        found, wanted = last(folder, name), noted(store, number)
+        if found < wanted:
+            raise FileError(
+                f"the rows of loop {name!r} up to {wanted} were archived, and "
+                f"{os.path.join(place, name)} ends at {found}: restore the archive"
+            )
+        # A `compact` that was interrupted has written files, and deleted nothing.
+        if found > wanted and store.row(number, found) != row(folder, name, found):
+            raise FileError(
+                f"{os.path.join(place, name)} reaches to row {found}, which is not that of "
+                f"{store.path}: the two are of different times. Restore both from one backup"
+            )

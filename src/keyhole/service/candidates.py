@@ -1,4 +1,4 @@
-"""`Candidates`: the arms that a request may be answered with, and what is seen of them."""
+"""The parts of a request, checked: `Candidates`, the arms to choose among; and its context."""
 
 from __future__ import annotations
 
@@ -12,30 +12,27 @@ from keyhole.service.settings import LoopSettings
 
 
 class Candidates(NamedTuple):
-    """What a decision is made from.
+    """The arms that a decision is made among.
 
     Attributes
     ----------
-    context : dict or list
-        The context, without fields that are ignored.
     names : list of str
         The candidates.
+    among : tuple of str, optional
+        The same for `Bandit.choose`; None if they are all arms.
     records : dict, optional
-        Their records by name, if features have some of arms and the request brings them.
+        Their records by name, if the loop has features of arms.
     new : dict, list or None
         Arms that the bandit does not have yet, for `Bandit.add_arms`.
     baseline : str
         The arm of the modes "shadow" and "off".
-    ignored : list of str
-        Fields of the context that the features do not have.
     """
 
-    context: Context
     names: list[Arm]
+    among: tuple[Arm, ...] | None
     records: dict[Arm, Any] | None
     new: Any
     baseline: Arm
-    ignored: list[str]
 
     @classmethod
     def of(cls, bandit: LoggedBandit, settings: LoopSettings, request: DecideRequest) -> Candidates:
@@ -51,9 +48,6 @@ class Candidates(NamedTuple):
             The request.
         """
         features = bandit.learner.features
-        context, ignored = _known_fields(request.context, features, settings)
-        if settings.dim is not None and len(context) != settings.dim:
-            raise InvalidValue(f"context must have {settings.dim} numbers, got {len(context)}")
         excluded = set(request.exclude)
         if request.actions is None:
             _check_excluded(excluded, bandit.arms)
@@ -65,12 +59,15 @@ class Candidates(NamedTuple):
             kept = {name: one for name, one in actions.items() if name not in excluded}
             names = list(kept)
             records, new = _records(bandit, features, kept)
+            if new and not settings.add_arms:
+                raise _unknown(next(iter(new)))
         if not names:
             raise InvalidValue(
                 "actions must have at least one that is not excluded, got none: the loop has no "
                 "arms, or all are excluded"
             )
-        return cls(context, names, records, new, _baseline(settings, request, names), ignored)
+        among = bandit_among((*bandit.arms, *(new or ())), tuple(names))
+        return cls(names, among, records, new, _baseline(settings, request, names))
 
 
 def _records(
@@ -87,33 +84,40 @@ def _records(
     for name, one in actions.items():
         if one.features:
             raise InvalidValue(
-                f"actions: {shown(name)} has features, and the loop's features have none of arms: "
+                f"actions: {shown(name)} has features, but the loop has no features of arms: "
                 "set features.arms, or leave them out"
             )
     return None, unknown or None
 
 
+def _unknown(name: Arm) -> InvalidValue:
+    return InvalidValue(
+        f"actions must be arms of the loop, got {shown(name)}: add it with POST .../arms, or let "
+        "requests add arms, by the setting add_arms"
+    )
+
+
 def _kept_records(bandit: LoggedBandit, features: Any, names: list[Arm]) -> dict[Arm, Any] | None:
-    """Return the records of arms that the bandit keeps, if features have some of arms."""
+    """Return the records that the bandit keeps of arms, if the loop has features of arms."""
     if not isinstance(features, Features) or features.arms is None:
         return None
     kept = bandit._learned.arm_records
     return {name: kept.get(name, {}) for name in names}
 
 
-def bandit_among(bandit: LoggedBandit, names: tuple[Arm, ...]) -> tuple[Arm, ...] | None:
+def bandit_among(arms: tuple[Arm, ...], names: tuple[Arm, ...]) -> tuple[Arm, ...] | None:
     """Return candidates for `Bandit.choose`: None if they are all arms, which is ten times faster.
 
     A replay must take the same way as the decision did.
 
     Parameters
     ----------
-    bandit : LoggedBandit
-        The bandit.
+    arms : tuple of arms
+        All arms.
     names : tuple of arms
         The candidates.
     """
-    return None if names == bandit.arms else names
+    return None if names == arms else names
 
 
 def _by_name(actions: list[Action]) -> dict[str, Action]:
@@ -130,21 +134,74 @@ def _check_excluded(excluded: set[str], names: Any) -> None:
 
 
 def _baseline(settings: LoopSettings, request: DecideRequest, names: list[Arm]) -> Arm:
-    """Return the arm of the modes "shadow" and "off"."""
-    for where, name in (("baseline", request.baseline), ("the loop's baseline", settings.baseline)):
-        if name is not None:
-            if name not in names:
-                raise InvalidValue(f"{where} must be one of the candidates, got {shown(name)}")
-            return name
-    return names[0]
+    """Return the arm of the modes "shadow" and "off"; in "online" the loop's is not needed."""
+    where, name = "baseline", request.baseline
+    if name is None and settings.mode != "online":
+        where, name = "the loop's baseline", settings.baseline
+    if name is None:
+        return names[0]
+    if name not in names:
+        raise InvalidValue(f"{where} must be one of the candidates, got {shown(name)}")
+    return name
 
 
-def _known_fields(
-    context: Context, features: Any, settings: LoopSettings
+def checked_context(
+    context: Context, bandit: LoggedBandit, settings: LoopSettings
 ) -> tuple[Context, list[str]]:
-    """Return a context without fields that are ignored, and these."""
+    """Return a context without the fields that are ignored, and these; or raise `InvalidValue`.
+
+    Parameters
+    ----------
+    context : dict or list
+        The context of a request.
+    bandit : LoggedBandit
+        The bandit of the loop.
+    settings : LoopSettings
+        The settings of the loop.
+    """
+    if settings.dim is not None and len(context) != settings.dim:
+        raise InvalidValue(f"context must have {settings.dim} numbers, got {len(context)}")
+    if settings.features is not None:
+        check_named(bandit, context)
     if not settings.ignore_unknown_fields or not isinstance(context, dict):
         return context, []
+    features = bandit.learner.features
     fields = set(features.fields) if isinstance(features, Features) else set()
     ignored = [name for name in context if name not in fields]
     return {name: value for name, value in context.items() if name in fields}, ignored
+
+
+def check_named(bandit: LoggedBandit, context: Context) -> None:
+    """Raise `InvalidValue` if a context of a loop with named fields is a list.
+
+    Parameters
+    ----------
+    bandit : LoggedBandit
+        The bandit of the loop.
+    context : dict or list
+        The context.
+    """
+    if isinstance(context, list):
+        fields = getattr(bandit.learner.features, "fields", ())
+        raise InvalidValue(
+            "context must be an object with fields by name, got a list: the loop has the fields "
+            f"{shown(list(fields))}"
+        )
+
+
+def check_missing(settings: LoopSettings, context: Context) -> None:
+    """Raise `InvalidValue` if a context has null where a loop takes none.
+
+    Parameters
+    ----------
+    settings : LoopSettings
+        The settings of the loop.
+    context : dict or list
+        The context.
+    """
+    has_null = isinstance(context, list) and None in context
+    if has_null and settings.dim is not None and settings.missing is None:
+        raise InvalidValue(
+            "context must have numbers, got null: create the loop with the setting missing, such "
+            "as 'predict', and null is a missing entry"
+        )

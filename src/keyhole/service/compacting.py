@@ -38,15 +38,15 @@ class Compacted:
 def compact(folder: Path, *, keep: float = 30 * 86_400.0) -> list[Compacted]:
     """Keep every loop as a snapshot, and move the rows before it into files.
 
-    Decisions of open events stay in the database, if they are due or young. A reward of an archived
-    event is "late".
+    Decisions of open events stay in the database, if they have an end or are young. A reward of an
+    archived event is "late".
 
     Parameters
     ----------
     folder : path-like
         The folder of a service that is not running.
     keep : float, default 30 days
-        For how many seconds decisions stay that rewards are waited for without end.
+        For how many seconds decisions stay whose wait for rewards has no end.
     """
     with Service(folder) as service:
         return [_compacted(service, name, keep) for name in service.names]
@@ -61,7 +61,8 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     if listed:
         first, last = listed[0][0], listed[-1][0]
         place = os.path.join(service.path, "archive", name)
-        os.makedirs(place, mode=0o700, exist_ok=True)
+        for one in (os.path.dirname(place), place):
+            os.makedirs(one, mode=0o700, exist_ok=True)
         with (
             replacing(os.path.join(place, f"{first}-{last}.jsonl.gz")) as target,
             gzip.GzipFile(fileobj=target, mode="wb", mtime=0) as file,
@@ -75,8 +76,9 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
         "(SELECT event FROM event WHERE loop = ?1 AND state < 2 AND (due IS NOT NULL OR at > ?3)))"
     )
     values = (loop.number, loop.version, service.now() - keep)
-    unit = Unit([], [], [], [(delete, values)])
-    loop.submit(unit)
+    note = "INSERT OR REPLACE INTO note VALUES (?, ?)"
+    noted = (archived.note_name(loop.number), str(archived.last(service.path, name)))
+    loop.submit(Unit.of_statements((delete, values), (note, noted)))
     service.wait(loop.unit)
     [(kept,)] = service.store.query("SELECT count(*) FROM log WHERE loop = ?", (loop.number,))
     return Compacted(name, len(listed), kept)

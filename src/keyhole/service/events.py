@@ -13,7 +13,8 @@ from enum import IntEnum
 from statistics import fmean
 
 from keyhole.online import rows
-from keyhole.service.settings import Aggregate
+from keyhole.service.known import KnownIds
+from keyhole.service.settings import Aggregate, RewardSettings
 
 # The unit of a change that was not handed over yet.
 NOT_YET = sys.maxsize
@@ -51,7 +52,11 @@ class Event:
     last : int or None
         The number of the last row that its term in the sums follows from.
     rewards : dict of str to float
-        The rewards that came, by their ids, in order.
+        The rewards that came and count, by their ids, in order.
+    uncounted : dict of str to float
+        Those that were late or ignored: they never count.
+    arm : str
+        The arm that its rewards are of.
     row, last_row : Decision and AnyRow, optional
         The row of its decision and its last row, if they are in memory.
     unit : int, default 0
@@ -67,22 +72,16 @@ class Event:
     learns: bool = True
     last: int | None = None
     rewards: dict[str, float] = field(default_factory=dict)
+    uncounted: dict[str, float] = field(default_factory=dict)
+    arm: str = ""
     row: rows.Decision | rows.Served | None = None
     last_row: rows.AnyRow | None = None
     unit: int = 0
 
-    def total(self, aggregate: Aggregate, default: float | None) -> float | None:
-        """Return what the rewards come to; the default if there are none.
-
-        Parameters
-        ----------
-        aggregate : str
-            How several rewards are put together.
-        default : float or None
-            The reward of an event without any.
-        """
+    def total(self, settings: RewardSettings) -> float | None:
+        """Return what the rewards that count come to; the default reward if there are none."""
         values = list(self.rewards.values())
-        return AGGREGATES[aggregate](values) if values else default
+        return AGGREGATES[settings.aggregate](values) if values else settings.default
 
 
 AGGREGATES: dict[Aggregate, Callable[[list[float]], float]] = {
@@ -98,7 +97,7 @@ AGGREGATES: dict[Aggregate, Callable[[list[float]], float]] = {
 class EventCache:
     """The events of a loop that were used last; all others are in the database.
 
-    One whose last change is on its way there is kept: the database would have it as it was.
+    An event whose last change is not committed yet is kept: the database has it as it was before.
 
     Parameters
     ----------
@@ -118,33 +117,48 @@ class EventCache:
     ) -> None:
         self._read, self._size, self._committed = read, size, committed
         self._events: OrderedDict[str, Event] = OrderedDict()
-        self._absent = ""  # the last id that was looked up in vain: a new one is, twice
+        self.known = KnownIds()
+        # Whether what was learned of an event went with its arm. The database may not say so yet.
+        self.is_gone: Callable[[Event], bool] = lambda _: False
 
     def get(self, name: str) -> Event | None:
         """Return an event by its id, or None."""
         event = self._events.get(name)
         if event is not None:
             self._events.move_to_end(name)
-        elif name != self._absent:
+        elif not self.known.is_new(name):
             event = self._read(name)
-            if event is None:
-                self._absent = name
-            else:
-                self.add(event)
+            if event is not None:
+                self._drop_gone(event)
+                self._keep(event)
         return event
 
     def add(self, event: Event) -> None:
-        """Keep an event, and let go of the one that was used least lately."""
-        self._events[event.name], self._absent = event, ""
+        """Add a new event."""
+        self.known.add(event.name)
+        self._keep(event)
+
+    def _keep(self, event: Event) -> None:
+        """Keep an event, and drop the least recently used one if there are too many."""
+        self._events[event.name] = event
         if len(self._events) > self._size:
             self._shrink()
+
+    def drop_gone(self) -> None:
+        """Take note in every event that arms were removed, and with them what was learned."""
+        for event in self._events.values():
+            self._drop_gone(event)
+
+    def _drop_gone(self, event: Event) -> None:
+        if event.learned is not None and self.is_gone(event):
+            event.learned = None
 
     def _shrink(self) -> None:
         committed = self._committed()
         while len(self._events) > self._size:
             name, oldest = next(iter(self._events.items()))
             if oldest.unit > committed:
-                # It stays, and the next one that is added looks at another.
+                # It stays, and the next call looks at another one.
                 self._events.move_to_end(name)
                 return
             del self._events[name]

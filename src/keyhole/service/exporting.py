@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from keyhole.errors import InvalidValue
 from keyhole.files import Path, checked_path, replacing
 from keyhole.online import Bandit, rows, write_parquet
+from keyhole.service import archived
 from keyhole.service.reading import WholeFold, all_rows, loop_of, reading
 from keyhole.service.store import Store
 
@@ -29,13 +31,16 @@ def export(folder: Path, target: Path, *, loop: str | None = None) -> int:
     folder : path-like
         The folder of a service, which may be in use.
     target : path-like
-        A Parquet file or, if its name ends in .jsonl, one of JSON lines.
+        A file whose name ends in .parquet, or in .jsonl for JSON lines.
     loop : str, optional
         The name of the loop; not needed if there is one.
     """
+    path = os.fspath(checked_path("target", target))
+    if not path.endswith((".parquet", ".jsonl")):
+        raise InvalidValue(f"target must end in .parquet or .jsonl, got {path}")
     with reading(folder) as store:
         number, name, _ = loop_of(store, loop)
-        if os.fspath(checked_path("target", target)).endswith(".jsonl"):
+        if path.endswith(".jsonl"):
             n = 0
             with replacing(target) as file:
                 for _, _, body in all_rows(store, number, name):
@@ -59,9 +64,15 @@ def replay(folder: Path, *, loop: str | None = None, until: int | None = None) -
     """
     with reading(folder) as store:
         number, name, key = loop_of(store, loop)
+        last = max(store.last_seq(number), archived.last(store.folder, name))
+        if until is not None and not 1 <= until <= last:
+            raise InvalidValue(
+                f"until must be from 1 to {last}, the last row of loop {name!r}, got {until}"
+            )
         whole = WholeFold(store, number, name, key)
         for seq, kind, body in all_rows(store, number, name):
             if until is not None and seq > until:
                 break
             whole.step(seq, kind, body)
-        return whole.replay.fold([]).without_log()
+        bandit: Bandit = whole.replay.made().without_log()
+        return bandit

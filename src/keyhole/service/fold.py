@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import closing
 
 from keyhole.errors import FileError, KeyholeWarning
 from keyhole.online import Decision, LoggedBandit, Own, Replay, rows
+from keyhole.service import pages
 from keyhole.service.candidates import bandit_among
 from keyhole.service.journal import LoopJournal
+from keyhole.service.pages import Page
+from keyhole.service.store import Store
 
 # Kinds of rows that need not even be decoded.
 OF_EVENTS = frozenset(kind.__name__.lower() for kind in rows.OF_EVENTS)
@@ -43,6 +47,8 @@ class LoopReplay(Replay):
     ) -> None:
         super().__init__(journal.name, Own(None, None, None), verify=verifies, draw_key=draw_key)
         self.bandit, self.journal = bandit, journal
+        if bandit is not None:
+            bandit.tell = _nothing
 
     def fold(self, given: Iterable[tuple[int, str, bytes]]) -> LoggedBandit:
         """Take in rows, as the database has them, and return the bandit."""
@@ -50,10 +56,59 @@ class LoopReplay(Replay):
             warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
             for seq, kind, body in given:
                 self.step(seq, kind, body)
-        if self.bandit is None:
-            raise FileError(f"{self.journal.name} has no rows")
-        bandit: LoggedBandit = self.bandit
+        bandit: LoggedBandit = self.made()
         return bandit
+
+    def catch_up(self, store: Store, number: int) -> LoggedBandit:
+        """Take in all further rows of a loop, and return the bandit.
+
+        Parameters
+        ----------
+        store : Store
+            The database.
+        number : int
+            The number of the loop.
+        """
+        while True:
+            odd = self._take_pages(store, number)
+            if odd is None:
+                bandit: LoggedBandit = self.made()
+                return bandit
+            size = (odd.last_other or odd.last) - self.journal.seq
+            self.fold(store.rows(number, self.journal.seq, size))
+            if not self.bandit.learns_in_order:
+                return self.fold(store.rows(number, self.journal.seq))
+
+    def _take_pages(self, store: Store, number: int) -> Page | None:
+        """Take in pages, up to one that must be taken in row by row, and return that.
+
+        Parameters
+        ----------
+        store : Store
+            The database.
+        number : int
+            The number of the loop.
+        """
+        with closing(pages.ahead(store, number, self.journal.seq)) as following:
+            return next((page for page in following if not self._take_page(page)), None)
+
+    def _take_page(self, page: Page) -> bool:
+        """Take in a page of decisions and rewards; False if its rows must be taken one by one.
+
+        If a row is wrong, taking it in by itself raises the error.
+        """
+        bandit = self.bandit
+        is_whole = page.last == self.journal.seq + page.n_rows
+        if bandit is None or not is_whole or page.last_other is not None:
+            return False
+        if not bandit.learns_in_order:
+            return False
+        rewards = pages.rewards(page.bodies, bandit.dim)
+        if rewards is None or not bandit.learn_in_order(*rewards):
+            return False
+        bandit.count_decisions(page.n_decisions)
+        self.journal.seq = page.last
+        return True
 
     def step(self, seq: int, kind: str, body: bytes) -> None:
         """Take in one row.
@@ -73,7 +128,7 @@ class LoopReplay(Replay):
             )
         self.journal.seq = seq
         if kind == "decision" and not self.verify and self.bandit.is_plain:
-            self.bandit._lineage.decisions += 1
+            self.bandit.count_decisions(1)
         elif kind not in OF_EVENTS:
             self.take(self._decoded(seq, body))
 
@@ -86,10 +141,11 @@ class LoopReplay(Replay):
     def _start(self, row: rows.Start) -> None:
         super()._start(row)
         self.bandit = LoggedBandit.writing_to(self.bandit, self.journal, self.draw_key)
+        self.bandit.tell = _nothing
 
     def among(self, row: rows.Decision) -> tuple[rows.Name, ...] | None:
         """Return the candidates of a row in the way that they were given."""
-        return None if row.arms is None else bandit_among(self.bandit, tuple(row.arms))
+        return None if row.arms is None else bandit_among(self.bandit.arms, tuple(row.arms))
 
     def _keep(self, event: str, made: Decision | rows.Decision) -> None:
         """Keep nothing: decisions are found by their events."""
@@ -98,6 +154,19 @@ class LoopReplay(Replay):
         assert row.event is not None
         if isinstance(row, rows.Reward) and row.key is not None:
             self.bandit.note_key(row.key, row.event)
-        # The index may say of its event what comes in a later row: that it is forgotten, say.
-        decision: Decision = self.bandit.decision_of(self.journal.decided(row.event))
+        # The index may be ahead of this row: the event may be forgotten by a later one.
+        decided = self.journal.decided(row.event)
+        if isinstance(row, rows.Reward) and row.taken is not None:
+            self._check_taken(row, decided)
+        decision: Decision = self.bandit.decision_of(decided)
         return decision
+
+    def _check_taken(self, row: rows.Reward, decided: rows.Decision) -> None:
+        """Raise if arm and observation of a reward are not those of its decision."""
+        found = {"taken": row.taken, "seen": row.seen}
+        if decided.learned_at() != found:
+            raise FileError(f"its arm and observation are not those of event {row.event!r}")
+
+
+def _nothing(_message: str) -> None:
+    """Tell nothing: warnings were given when it happened."""

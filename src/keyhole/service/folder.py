@@ -15,9 +15,9 @@ DATABASE = "keyhole.db"
 
 
 def make_folder(path: str) -> None:
-    """Make a folder that only its owner may enter, unless it is there, and have it survive.
+    """Make a folder that only its owner may enter, unless it exists, and sync those above it.
 
-    A file that is synced is lost with the folder it is in, if that was not.
+    A file that was synced is still lost if the entry of its folder was not.
     """
     folder, changed = os.path.abspath(path), []
     while not os.path.isdir(folder):
@@ -48,7 +48,7 @@ class Folder:
             make_folder(self.path)
             lock = os.path.join(self.path, "lock")
             self._lock = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
-            # Made here, since SQLite would make it as the umask allows: it has secrets.
+            # Made here with its permissions, since SQLite would follow the umask: it has secrets.
             os.close(os.open(self.database, os.O_CREAT | os.O_RDWR, 0o600))
         try:
             if sys.platform != "win32":
@@ -60,6 +60,15 @@ class Folder:
             ) from None
 
     @property
+    def is_held(self) -> bool:
+        """False if the folder or its lock was replaced: others can then lock what is there."""
+        try:
+            found, held = os.stat(os.path.join(self.path, "lock")), os.fstat(self._lock)
+        except FileNotFoundError:
+            return False
+        return (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino)
+
+    @property
     def database(self) -> str:
         """The path of the database."""
         return os.path.join(self.path, DATABASE)
@@ -67,5 +76,5 @@ class Folder:
     def close(self) -> None:
         """Leave the folder to others; a second call does nothing."""
         lock, self._lock = self._lock, -1
-        if lock >= 0:  # its number may be that of another file by now
+        if lock >= 0:  # the number may belong to another file by now
             os.close(lock)

@@ -1,21 +1,28 @@
-"""The index of a log: every event as its rows say, and whether what was learned follows from them.
+"""The index of a log: every event as its rows tell, with a check that each row follows.
 
-The tables `event` and `reward` are written with the rows; this makes them from the rows alone.
+The service writes the tables `event` and `reward` with the rows; this makes them from rows alone.
 """
 
 from __future__ import annotations
 
 from keyhole.errors import FileError
 from keyhole.online import rows
+from keyhole.service.eventfile import EventFile
 from keyhole.service.events import Event, State
 from keyhole.service.settings import LoopSettings
 
 
 class Index:
-    """The events of a loop, as its rows say."""
+    """The events of a loop, as its rows tell.
 
-    def __init__(self) -> None:
-        self.events: dict[str, Event] = {}
+    Parameters
+    ----------
+    events : EventFile
+        Where they are kept.
+    """
+
+    def __init__(self, events: EventFile) -> None:
+        self.events = events
         self.settings = LoopSettings()
         self.learned = 0  # how many events the sums have
 
@@ -42,7 +49,9 @@ class Index:
             case rows.Counted():
                 self._event(row, row.event).last = row.seq
             case rows.Outcome():
-                self._event(row, row.event).rewards[row.id] = row.value
+                self._outcome(row)
+            case rows.Arms():
+                self._remove(row.removed)
             case rows.Activate():
                 event = self._event(row, row.event)
                 event.state, event.due = State.OPEN, row.due
@@ -56,7 +65,7 @@ class Index:
                 event.last = None
 
     def _add(self, row: rows.Decision | rows.Served) -> None:
-        self._check(row, row.event not in self.events, "its event was decided before")
+        self._check(row, self.events.get(row.event) is None, "its event was decided before")
         self._check(row, row.request is not None, "it has no request")
         event = Event(row.event, row.seq, bytes.fromhex(row.request or ""))
         if isinstance(row, rows.Decision):
@@ -64,7 +73,20 @@ class Index:
             event.due = row.due
         else:
             event.learns = False
-        self.events[row.event] = event
+        event.arm = str(row.taken)
+        self.events.add(event)
+
+    def _outcome(self, row: rows.Outcome) -> None:
+        """Add a reward that was not learned, or not yet."""
+        event = self._event(row, row.event)
+        self._check_new(event, row, row.id)
+        (event.rewards if row.counts else event.uncounted)[row.id] = row.value
+
+    def _remove(self, arms: list[rows.Name]) -> None:
+        """Take note that what was learned of arms is gone; a parameter that is shared stays."""
+        if not arms or self.settings.learner().policy.sharing != "per-arm":
+            return
+        self.learned -= self.events.drop_learned(arms)
 
     def _event(self, row: rows.AnyRow, name: str) -> Event:
         event = self.events.get(name)
@@ -76,13 +98,16 @@ class Index:
         """Add the reward that came with a row, which counts once."""
         if row.id is None:
             return
-        self._check(row, row.id not in event.rewards, f"the reward {row.id!r} came before")
+        self._check_new(event, row, row.id)
         assert row.outcome is not None
         event.rewards[row.id] = row.outcome
 
+    def _check_new(self, event: Event, row: rows.AnyRow, name: str) -> None:
+        is_new = name not in event.rewards and name not in event.uncounted
+        self._check(row, is_new, f"the reward {name!r} came before")
+
     def _checked_total(self, event: Event, row: rows.Reward | rows.Amend) -> float:
-        reward = self.settings.reward
-        total = event.total(reward.aggregate, reward.default)
+        total = event.total(self.settings.reward)
         self._check(row, total == row.value, f"it has {row.value}, and the rewards are {total}")
         return row.value
 

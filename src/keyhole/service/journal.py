@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 from keyhole.errors import FileError, FileUnusable, ForgottenEvent, UnknownEvent, shown
 from keyhole.online import DECIDED, FORGOTTEN, LEARNED, UNKNOWN, rows
@@ -11,9 +11,16 @@ from keyhole.service import archived
 from keyhole.service.events import Event, EventCache, State
 from keyhole.service.store import LogRow, Store
 
+Kind = TypeVar("Kind", bound=rows.AnyRow)
+# Their names, as the database has them.
+KINDS = {kind: kind.__name__.lower() for kind in get_args(rows.AnyRow)}
+# Rows that may have fields of the service, and rows that terms of the sums follow from.
+WITH_EXTRA = frozenset({rows.Decision, rows.Reward, rows.Amend})
+OF_TERMS = (rows.Reward, rows.Amend, rows.Counted)
+
 
 class LoopJournal:
-    """The rows of a loop: those of the database, and those on their way there.
+    """The rows of a loop: those in the database, and those on their way there.
 
     Parameters
     ----------
@@ -36,7 +43,7 @@ class LoopJournal:
         self._events, self._now = events, now
         self.seq = 0
         self.written: list[rows.AnyRow] = []  # since they were last taken
-        self.touched: dict[str, Event] = {}  # events whose term these rows are
+        self.touched: dict[str, Event] = {}  # events whose terms follow from these rows
         self.extra: dict[str, Any] = {}  # further fields of the next decision or reward
 
     @property
@@ -51,14 +58,14 @@ class LoopJournal:
         """Do nothing: the service closes its database."""
 
     def check_ready(self) -> None:
-        """Do nothing: a service that cannot write asks its bandits nothing."""
+        """Do nothing: a service that cannot write does not call its bandits."""
 
     def give_up(self, reason: str) -> None:
         """Raise: a loop whose memory is ahead is loaded again."""
         raise FileUnusable(f"{self.name} cannot be written: {reason}")
 
     def append(self, kind: type[rows.AnyRow], **fields: Any) -> None:
-        """Add a row.
+        """Add a row, as the bandit does.
 
         Parameters
         ----------
@@ -67,17 +74,30 @@ class LoopJournal:
         **fields
             Its fields, but for `seq` and `at`, and for those in `extra`.
         """
-        if self.extra and kind in (rows.Decision, rows.Reward, rows.Amend):
+        if self.extra and kind in WITH_EXTRA:
             fields |= self.extra
             self.extra = {}
-        self.seq += 1
-        row = kind(seq=self.seq, at=self._now(), **fields)
-        self.written.append(row)
-        if isinstance(row, rows.Reward | rows.Amend | rows.Counted):
+        row = self.add(kind, fields)
+        if isinstance(row, OF_TERMS):
             assert row.event is not None
             event = self.event(row.event)
             event.last, event.last_row = row.seq, row
             self.touched[row.event] = event
+
+    def add(self, kind: type[Kind], fields: dict[str, Any]) -> Kind:
+        """Add a row that no term follows from, and return it.
+
+        Parameters
+        ----------
+        kind : type
+            The kind of row.
+        fields : dict
+            Its fields, but for `seq` and `at`.
+        """
+        self.seq += 1
+        row = kind(seq=self.seq, at=self._now(), **fields)
+        self.written.append(row)
+        return row
 
     def append_all(self, kind: type[rows.AnyRow], many: list[dict[str, Any]]) -> None:
         """Add several rows of a kind.
@@ -100,7 +120,7 @@ class LoopJournal:
                 self._loop,
                 row.seq,
                 row.at,
-                type(row).__name__.lower(),
+                KINDS[type(row)],
                 getattr(row, "event", None),
                 rows.encoded(row),
             )
@@ -143,15 +163,21 @@ class LoopJournal:
 
     def row_of(self, event: Event) -> rows.Decision | rows.Served:
         """Return the row of the decision of an event."""
-        if event.row is None:
-            row = self._row(event.seq)
-            if not isinstance(row, rows.Decision | rows.Served):
-                raise FileError(
-                    f"row {event.seq} of {self.name} is not the decision of event "
-                    f"{event.name!r}: the index does not fit the log"
-                )
+        if event.row is not None:
+            return event.row
+        body = self._store.row(self._loop, event.seq)
+        is_archived = body is None
+        if body is None:
+            body = archived.row(self._store.folder, self._name, event.seq)
+        row = rows.decoded(body)
+        if not isinstance(row, rows.Decision | rows.Served) or row.event != event.name:
+            raise FileError(
+                f"row {event.seq} of {self.name} is not the decision of event "
+                f"{event.name!r}: the index does not fit the log"
+            )
+        if not is_archived:  # `has_row` tells one from the other, whoever has read it before
             event.row = row
-        return event.row
+        return row
 
     def decided(self, name: str) -> rows.Decision:
         """Return the decision of an event, also of one that was forgotten since.

@@ -1,8 +1,8 @@
 """Keys of clients: a file of their digests beside the database, `keys.json`.
 
 It is a file of its own, and not a table: a service has the database to itself, and keys must be
-added and revoked while it runs. Whoever may write the folder may add keys; no key is needed to make
-the first. A running service reads the file again when it has changed.
+added and revoked while it runs. Everyone who may write to the folder may add keys; no key is needed
+to make the first. A running service reads the file again when it has changed.
 
 A key is 256 random bits. Its digest is SHA-256: a slow hash protects passwords, which can be
 guessed, and nobody guesses 256 bits.
@@ -33,7 +33,7 @@ Role = Literal["decide", "reward", "read", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
 FILE = "keys.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# What tells a key from other secrets, in logs and to scanners of repositories.
+# Makes a key recognisable, in logs and to scanners of repositories.
 PREFIX = "kh_"
 
 
@@ -71,7 +71,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         role : str
             The role that is needed.
         loop : str or None
-            The loop that it is done to; None for what is of all.
+            The loop that is concerned; None for what concerns all of them.
         """
         if self.loop is not None and loop != self.loop:
             return False
@@ -105,7 +105,7 @@ class KeyFile:
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
-            # A file that was deleted does not open the service: keys are needed from then on.
+            # Deleting the file does not open the service: keys stay necessary.
             self._keys = {}
             return
         stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
@@ -125,22 +125,14 @@ class KeyFile:
             except msgspec.MsgspecError as reason:
                 raise FileError(f"{self.path} is not a list of keys: {reason}") from None
 
-    def find(self, secret: bytes, now: float | None = None) -> Key | None:
-        """Return the key of a secret, if it is valid.
-
-        Parameters
-        ----------
-        secret : bytes
-            What a client sent.
-        now : float, optional
-            The time.
-        """
+    def find(self, secret: bytes) -> Key | None:
+        """Return the key of a secret that a client sent, if it is valid."""
         digest = hashlib.sha256(secret).digest()
-        # Found by a digest, whose prefix a client cannot choose; compared in constant time.
+        # Looked up by a digest, whose prefix a client cannot choose; compared in constant time.
         key = self._keys.get(digest)
         if key is None or not hmac.compare_digest(bytes.fromhex(key.digest), digest):
             return None
-        return key if key.is_valid(time.time() if now is None else now) else None
+        return key if key.is_valid(time.time()) else None
 
     def has_valid(self) -> bool:
         """Tell whether some key can be used."""

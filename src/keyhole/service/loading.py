@@ -63,6 +63,7 @@ def made(
     """
     key = secrets.token_bytes(32)
     events, journal = _parts(place, number, name)
+    events.known.is_complete = True  # there are none
     if bandit is None:
         bandit = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
     logged = LoggedBandit.writing_to(bandit, journal, key)
@@ -71,7 +72,7 @@ def made(
     loop = Loop(number, name, settings, logged, journal, events, place.submit, place.now)
     statement = "INSERT INTO loop VALUES (?, ?, ?, ?, ?, ?)"
     values = (number, name, place.now(), key, msgspec.json.encode(settings), logged.run)
-    loop.unit = place.submit(Unit(journal.take(), [], [], [(statement, values)]))
+    loop.submit(Unit(journal.take(), [], [], [(statement, values)]))
     return loop
 
 
@@ -96,7 +97,7 @@ def loaded(place: Place, number: int) -> Loop:
     )
     events, journal = _parts(place, number, name)
     replay = LoopReplay(journal, key, restored(store, number, name, journal, key, run))
-    bandit = replay.fold(store.rows(number, journal.seq))
+    bandit = replay.catch_up(store, number)
     settings = LoopSettings.of(msgspec.json.decode(given))
     return Loop(number, name, settings, bandit, journal, events, place.submit, place.now)
 
@@ -157,7 +158,7 @@ def snapshot(loop: Loop) -> Unit:
         "(SELECT seq FROM snapshot WHERE loop = ?1 ORDER BY seq DESC LIMIT 2)"
     )
     insert = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)"
-    return Unit([], [], [], [(insert, values), (older, (loop.number,))])
+    return Unit.of_statements((insert, values), (older, (loop.number,)))
 
 
 def _parts(place: Place, number: int, name: str) -> tuple[EventCache, LoopJournal]:

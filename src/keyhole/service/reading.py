@@ -10,7 +10,7 @@ from keyhole.errors import FileMissing, InvalidValue
 from keyhole.files import Path, checked_path
 from keyhole.online import rows
 from keyhole.service import archived
-from keyhole.service.events import EventCache
+from keyhole.service.eventfile import EventFile
 from keyhole.service.fold import LoopReplay
 from keyhole.service.folder import DATABASE
 from keyhole.service.index import Index
@@ -25,6 +25,7 @@ def reading(folder: Path) -> Iterator[Store]:
     if not os.path.exists(path):
         raise FileMissing(f"there is no service in {folder}: {DATABASE} is missing")
     with Store.reading(path) as store:
+        archived.check(store)
         yield store
 
 
@@ -82,10 +83,10 @@ class WholeFold:
     """
 
     def __init__(self, store: Store, number: int, name: str, key: bytes) -> None:
-        self.index = Index()
         # Decisions are found by the events of the log itself, and not by the tables.
-        events = EventCache(self.index.events.get, 1)
-        self.journal = LoopJournal(number, name, store, events, lambda: 0.0)
+        self.events = EventFile(archived.last(store.folder, name))
+        self.index = Index(self.events)
+        self.journal = LoopJournal(number, name, store, self.events, lambda: 0.0)
         self.replay = LoopReplay(self.journal, key, verifies=True)
         self.decisions = 0
 
@@ -105,7 +106,7 @@ class WholeFold:
         row = rows.decoded(body)
         self.index.take(row)
         if isinstance(row, rows.Reward | rows.Amend | rows.Counted) and row.event is not None:
-            self.index.events[row.event].last_row = row
+            self.events.present(row.event).last_row = row
         if isinstance(row, rows.Decision | rows.Served):
-            self.index.events[row.event].row = row
+            self.events.present(row.event).row = row
             self.decisions += isinstance(row, rows.Decision)

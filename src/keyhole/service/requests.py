@@ -1,10 +1,14 @@
-"""What clients ask of a loop, and what they are answered: plain typed structures of JSON."""
+"""Requests to a loop and their answers, as plain typed structures of JSON; and their ids."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+
+from keyhole.errors import InvalidValue, shown
+
+LONGEST_ID = 200
 
 Context = dict[str, Any] | list[float | None]
 RewardStatus = Literal["counted", "duplicate", "held", "late", "amended", "ignored"]
@@ -47,7 +51,7 @@ class DecideRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     baseline: str | None = None
     defer: bool = False
     explain: bool = False
-    at_least: int | None = None
+    at_least: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class DecideAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,6 +77,8 @@ class DecideAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         In the mode "shadow", the arm that would have been chosen.
     explanation : dict, optional
         What each feature adds.
+    unexplained : str, optional
+        Why there is no explanation, if one was asked for.
     """
 
     event_id: str
@@ -84,6 +90,7 @@ class DecideAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     mode: str
     proposed: str | None = None
     explanation: dict[str, Any] | None = None
+    unexplained: str | None = None
 
 
 class RewardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,7 +101,7 @@ class RewardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     value : float
         The reward.
     reward_id : str, default ""
-        What tells it from other rewards of the event: one of each id counts.
+        Distinguishes it from other rewards of the event: one of each id counts.
     """
 
     value: float
@@ -107,12 +114,12 @@ class RewardAnswer(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     status : str
-        "counted": it is learned. "amended": it changes what was learned. "held": it is learned when
-        the event is due, or active. "late": it came too late, and is not learned. "ignored": the
-        loop was off, or the arm was removed. "duplicate": one of this id came before, and nothing
-        changed.
+        "counted": it is learned. "amended": the event had ended, and it changes what was learned.
+        "held": it is learned when the event is due, or active. "late": it came too late, and never
+        counts. "ignored": the loop was off when it decided, or the arm was removed, and it never
+        counts. "duplicate": one of this id came before, and nothing changed.
     total : float or None
-        What the rewards of the event come to.
+        What the rewards of the event that count come to.
     version : int
         The number of the last row.
     """
@@ -120,3 +127,32 @@ class RewardAnswer(msgspec.Struct, frozen=True, kw_only=True):
     status: RewardStatus
     total: float | None
     version: int
+
+
+def check_event_id(given: str) -> None:
+    """Raise `InvalidValue` unless a text can be the id of an event, which is a part of paths."""
+    check_id("event_id", given)
+    if given in (".", ".."):
+        raise InvalidValue(
+            f"event_id must not be '.' or '..', got {given!r}: clients leave it out of a path, and "
+            "no reward could be sent"
+        )
+
+
+def check_id(name: str, given: str, shortest: int = 1) -> None:
+    """Raise `InvalidValue` unless a text can be an id, or the name of an arm.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in messages.
+    given : str
+        The text.
+    shortest : int, default 1
+        The length that it must have.
+    """
+    if not shortest <= len(given) <= LONGEST_ID or not given.isprintable():
+        raise InvalidValue(
+            f"{name} must be a text of {shortest} to {LONGEST_ID} printable characters, got "
+            f"{shown(given)}"
+        )

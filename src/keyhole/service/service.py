@@ -1,40 +1,43 @@
 """`Service`: the loops of a folder, without HTTP.
 
-One thread calls it. What it is asked changes memory at once, and `wait` returns when that is on the
-disk; an answer that was sent before would not be a promise.
+One thread calls it. A call changes memory at once, and `wait` returns when the change is on the
+disk; an answer must not be sent before.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Self
 
-import msgspec
-
+from keyhole.core import Arm
 from keyhole.errors import FileError, FileUnusable, InvalidValue, KeyholeError, shown
 from keyhole.files import Path
 from keyhole.online import Bandit
 from keyhole.service import archived, loading
 from keyhole.service.clock import Clock
+from keyhole.service.digests import request_digest
 from keyhole.service.folder import Folder
-from keyhole.service.loop import MOST_DUE, Decided, Loop
+from keyhole.service.learning import MOST_DUE
+from keyhole.service.loop import Decided, Loop
 from keyhole.service.requests import DecideRequest
+from keyhole.service.schema import TRIALS
 from keyhole.service.settings import LoopSettings
-from keyhole.service.store import Store
+from keyhole.service.store import Store, Unit
 from keyhole.service.writer import Writer
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # Rows after which a loop is kept whole: at a start only the rows after it are taken in.
 SNAPSHOT_EVERY = 20_000
+# Ids of a loop's events that a tick reads, after a start: 5 ms.
+IDS_AT_ONCE = 5_000
 
 
 class UnknownLoop(InvalidValue):
-    """The name of a loop that there is not; nothing was changed."""
+    """No loop has this name; nothing was changed."""
 
 
 class Service:
@@ -51,7 +54,7 @@ class Service:
     vfs : str, optional
         The file system layer of SQLite, for fault tests.
     notify : callable, optional
-        Called by the writing thread after each commit; see `Writer`.
+        Called after each commit, by the thread that committed; see `Writer`.
 
     Examples
     --------
@@ -89,16 +92,17 @@ class Service:
     def _open(self, last: int = 0) -> None:
         """Open the database; if it cannot be, nothing is changed.
 
-        The loops submit to the writer of their time, and not to one that comes after it.
+        Loops that were loaded before keep submitting to their own writer, and not to the new one.
         """
         store = Store(self._folder.database, **self._options)
         try:
+            archived.check(store)
             listed = store.query("SELECT id, name FROM loop ORDER BY id")
         except BaseException:
             store.close()
             raise
         self.store, self.writer = store, Writer(store, self._notify, last)
-        self.writer.later = self._later
+        self.writer.gather(self._later)
         writer = self.writer
         self._place = loading.Place(store, writer.submit, lambda: writer.committed, self.now)
         self._numbers: dict[str, int] = {name: number for number, name in listed}
@@ -156,7 +160,7 @@ class Service:
         name : str
             Its name: letters, digits, ".", "_" and "-".
         settings : LoopSettings or dict
-            Its settings.
+            Its settings, all of them: those that are left out have their defaults.
         bandit : Bandit, optional
             What a new loop goes on from.
         """
@@ -172,10 +176,44 @@ class Service:
             if loop.settings != checked:
                 loop.change(checked)
             return loop
+        checked.check_baseline(checked.arm_names if bandit is None else bandit.arms)
         number = max(self._numbers.values(), default=0) + 1
         loop = loading.made(self._place, number, name, checked, bandit)
         self._numbers[name], self._loops[name], self._snapshots[name] = number, loop, loop.version
         return loop
+
+    def removed_arms(self, name: str, arms: Collection[Arm]) -> list[Arm]:
+        """Return those of some arms that a loop had, and that were removed.
+
+        Parameters
+        ----------
+        name : str
+            The loop, which need not exist.
+        arms : collection of str
+            The arms.
+        """
+        if name not in self._numbers:
+            return []
+        bandit = self.loop(name).bandit
+        return [arm for arm in arms if bandit.was_removed(arm)]
+
+    @property
+    def has_had_keys(self) -> bool:
+        """Whether keys of clients were noted: a later start without them is a mistake."""
+        return bool(self.store.query("SELECT value FROM note WHERE name = 'keys'"))
+
+    def note_keys(self, *, are_needed: bool = True) -> None:
+        """Note for every later start that there were keys of clients, or that none are needed.
+
+        Parameters
+        ----------
+        are_needed : bool, default True
+            False to serve without keys again.
+        """
+        self._check_usable()
+        note = "INSERT OR REPLACE INTO note VALUES ('keys', 'needed')"
+        statement = note if are_needed else "DELETE FROM note WHERE name = 'keys'"
+        self.writer.submit(Unit.of_statements((statement, ())))
 
     def archived(self, name: str) -> int:
         """Return the number of the last row of a loop that was archived, or 0."""
@@ -193,7 +231,7 @@ class Service:
         request : DecideRequest
             The request.
         digest : bytes, optional
-            A digest of it; by default that of its content.
+            A digest of it; `request_digest` by default.
         """
         event = new_event_id(self.now()) if request.event_id is None else request.event_id
         return self.loop(name).decide(event, request, digest or request_digest(request))
@@ -206,7 +244,8 @@ class Service:
         later : callable
             Calls a function at the end of the turn, such as `call_soon`.
         """
-        self._later = self.writer.later = later
+        self._later = later
+        self.writer.gather(later)
 
     def wait(self, unit: int) -> None:
         """Return when a unit is on the disk, or raise `FileUnusable`."""
@@ -219,27 +258,49 @@ class Service:
     def tick(self) -> int:
         """End events that are due, keep loops that have grown, and return how many events ended.
 
+        After a start it also reads the ids of events, some at a time; see `KnownIds`.
+
         Raises
         ------
         FileError
             If a loop is damaged; all others are done first.
         """
+        return sum(self.turns())
+
+    def turns(self) -> Iterator[int]:
+        """Do what `tick` does in short turns, and yield after each how many events ended.
+
+        A caller with other work does it in between. All events that are due when the first turn
+        begins are ended.
+        """
         self._check_usable()
-        if not self.store.is_there:
-            self.writer.fail(FileUnusable(f"{self.store.path} was removed while the service ran"))
-            raise self.writer.error()
+        try:
+            self._check_folder()
+            if not self.store.is_there:
+                raise FileUnusable(f"{self.store.path} was removed while the service ran")
+        except FileUnusable as reason:
+            self.writer.fail(reason)
+            raise self.writer.error() from None
         damaged: list[KeyholeError] = []
-        ended = 0
+        until = self.now()
         for name, number in list(self._numbers.items()):
-            names = self.store.due(number, self.now(), MOST_DUE)
-            if names:
-                ended += self._time_out(name, names, damaged)
-        for name, loop in self._loops.items():
+            # Events that have ended stay due in the database until their unit is committed.
+            due = self.store.due(number, until, MOST_DUE)
+            while due:
+                yield self._time_out(name, [event for _, event in due], damaged)
+                if name not in self._loops:  # it cannot be loaded
+                    break
+                self._check_usable()
+                due = self.store.due(number, until, MOST_DUE, due[-1])
+        for name, loop in list(self._loops.items()):
             if not loop.is_broken and loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
                 self.keep(loop)
+                yield 0
+            known = loop.events.known
+            if not known.is_complete:
+                known.add_all(self.store.ids(loop.number, known.last, IDS_AT_ONCE))
         if damaged:
             raise damaged[0]
-        return ended
 
     def _time_out(self, name: str, names: list[str], damaged: list[KeyholeError]) -> int:
         """End events of a loop, and return how many did.
@@ -270,12 +331,13 @@ class Service:
         """Write what can be written, and load all loops again from what was.
 
         After a failure of the disk, memory is ahead of the database. Loops that were returned
-        before refuse everything.
+        before refuse everything. A full disk can be opened and read: the service has recovered
+        when something was written.
 
         Raises
         ------
         FileUnusable
-            If the database still cannot be opened; another call tries again.
+            If the database still cannot be opened or written; another call tries again.
         """
         if self._is_closed:
             raise FileUnusable(f"the service of {self.path} was closed")
@@ -284,12 +346,35 @@ class Service:
         before = self.writer
         before.close()
         self.store.close()
+        self._check_folder()
         if not os.path.exists(self._folder.database):
             # A new one in its place would begin with nothing, and nobody would know.
             raise FileUnusable(f"{self._folder.database} was removed while the service ran")
         self._open(before.submitted)
         if before.committed < before.submitted:
-            self._lost.append(range(before.committed + 1, before.submitted + 1))
+            self._lose(before.committed + 1, before.submitted + 1)
+        for statement in TRIALS:
+            self.wait(self.writer.submit(Unit.of_statements((statement, ()))))
+
+    def _check_folder(self) -> None:
+        """Raise if the folder was replaced: another process may work on what is there now."""
+        if not self._folder.is_held:
+            raise FileUnusable(
+                f"{self.path} was replaced, or its file 'lock' was removed, while the service ran: "
+                "start it again"
+            )
+
+    def _lose(self, first: int, end: int) -> None:
+        """Note units that are not in the database; ranges that follow each other become one.
+
+        Parameters
+        ----------
+        first, end : int
+            The number of the first, and the one after the last.
+        """
+        if self._lost and self._lost[-1].stop == first:
+            first = self._lost.pop().start
+        self._lost.append(range(first, end))
 
     def _check_usable(self) -> None:
         """Load all again if the disk has failed; raise `FileUnusable` if it still does."""
@@ -330,8 +415,3 @@ def new_event_id(now: float) -> str:
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return str(uuid.UUID(int=value))
-
-
-def request_digest(request: DecideRequest) -> bytes:
-    """Return what tells a request from others."""
-    return hashlib.blake2b(msgspec.json.encode(request), digest_size=16).digest()

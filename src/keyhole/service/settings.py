@@ -5,12 +5,14 @@ Settings come as JSON or TOML. They are checked once, and are written into the l
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Collection
 from typing import Any, Literal
 
 import msgspec
 
-from keyhole.core import POLICIES, Arm, Features, Learner, Policy
+from keyhole.core import POLICIES, Arm, Features, Fill, Learner, Policy
 from keyhole.errors import InvalidValue, KeyholeError, shown
 
 Learning = Literal["at_once", "at_end", "provisional"]
@@ -27,6 +29,8 @@ SECONDS = {"W": 604_800.0, "D": 86_400.0, "H": 3_600.0, "M": 60.0, "S": 1.0}
 LARGEST = 1e50
 # A posterior of this dimension takes 8 MB per arm, and a decision some milliseconds.
 MOST_NUMBERS = 1_000
+# Arms times the square of dim: posteriors of 800 MB.
+MOST_SUMS = 100_000_000
 LONGEST_WAIT = 366 * 86_400.0
 
 
@@ -36,24 +40,34 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     Parameters
     ----------
     default : float, optional
-        The reward of an event that gets none until it is due.
-    wait : str or float, default "PT10M"
-        How long rewards are waited for: an ISO 8601 duration, or seconds.
+        The reward of an event that has none when it is due.
+    wait : str or float, optional
+        How long rewards are waited for: an ISO 8601 duration, or seconds. By default "PT10M"; with
+        "at_once" there is none, since rewards are learned whenever they come.
     aggregate : str, default "sum"
         What several rewards of an event come to: "sum", "first", "last", "mean", "max" or "min".
     learn : str, optional
         "at_once" learns rewards as they come. "at_end" learns an event once, when it is due.
         "provisional" learns the default at once, and amends it. By default "at_end" if there is a
         default reward, and otherwise "at_once".
-    late : str, default "amend"
-        What a reward after that does: "amend" what was learned, or "ignore".
+    late : str, optional
+        What happens to a reward after that: "amend" what was learned, or "ignore" it. By default
+        "amend"; with "at_once" there is none, since no reward is late.
     """
 
     default: float | None = None
-    wait: str | float = "PT10M"
+    wait: str | float | None = None
     aggregate: Aggregate = "sum"
     learn: Learning | None = None
-    late: Literal["amend", "ignore"] = "amend"
+    late: Literal["amend", "ignore"] | None = None
+
+    def __post_init__(self) -> None:
+        """Set the defaults of what depends on the learning mode."""
+        if self.learning != "at_once":
+            if self.wait is None:
+                msgspec.structs.force_setattr(self, "wait", "PT10M")
+            if self.late is None:
+                msgspec.structs.force_setattr(self, "late", "amend")
 
     @property
     def learning(self) -> Learning:
@@ -62,12 +76,14 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def seconds(self) -> float:
-        """How long rewards are waited for."""
+        """How long rewards are waited for, unless they are learned at once."""
+        assert self.wait is not None
         return duration(self.wait)
 
     def check(self) -> None:
         """Raise `InvalidValue` if settings contradict each other."""
-        duration(self.wait)
+        if self.wait is not None:
+            duration(self.wait)
         if self.default is not None and not abs(self.default) <= LARGEST:
             raise InvalidValue(
                 f"reward.default must be a number from {-LARGEST:g} to {LARGEST:g}, got "
@@ -81,6 +97,29 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
                 f"null, got {self.default}: learning zeros only at the end would favour arms whose "
                 "rewards have not come; use 'at_end' or 'provisional'"
             )
+        for name in ("wait", "late"):
+            given = getattr(self, name)
+            if self.learning == "at_once" and given is not None:
+                raise InvalidValue(
+                    f"reward.{name} must be null with reward.learn = 'at_once', got {given!r}: "
+                    "rewards are learned whenever they come. Give reward.default, or reward.learn "
+                    "= 'at_end', to end events"
+                )
+
+
+def check_size(n_arms: int, dim: int) -> None:
+    """Raise `InvalidValue` if the posteriors of arms would take too much memory.
+
+    Parameters
+    ----------
+    n_arms, dim : int
+        The number of arms, and of features.
+    """
+    if n_arms * dim**2 > MOST_SUMS:
+        raise InvalidValue(
+            f"arms times the square of dim must be at most {MOST_SUMS}, got {n_arms} arms and dim "
+            f"{dim}: posteriors are that large"
+        )
 
 
 def duration(given: str | float) -> float:
@@ -111,13 +150,16 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     policy : dict, default {"name": "ThompsonSampling"}
         The name of a policy, and its settings.
     arms : list of str, or dict of str to dict, optional
-        The arms, or their records by name. Others join when a request names them.
+        The arms, or their records by name. The arms of an existing loop stay, and others join.
     features : dict, optional
         The arguments of `Features`, with `arms` for those of the arms.
     dim : int, optional
         The length of a context that is a list of numbers, in place of features.
     intercept, standardize : bool, default False
         As in `Learner`, for contexts that are lists.
+    missing : {"predict", "mean", "zero"}, optional
+        As in `Learner`, for contexts that are lists: what replaces null, a missing entry. Without
+        it null is refused. Features have their own setting, "predict" by default.
     reward : RewardSettings
         What is learned of rewards.
     mode : str, default "online"
@@ -125,6 +167,10 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         learns from the baseline's rewards. "off" answers the baseline and learns nothing.
     baseline : str, optional
         The arm of "shadow" and "off"; by default the first candidate of a request.
+    add_arms : bool, default False
+        Let requests add arms: an action that the loop does not have joins it, for all requests.
+        Otherwise it is refused. A loop that is made by its first request has it set. Where actions
+        are known by their features alone, any may come.
     ignore_unknown_fields : bool, default False
         Leave out fields of a context that the features do not have, and count them, in place of
         refusing them.
@@ -136,9 +182,11 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     dim: int | None = None
     intercept: bool = False
     standardize: bool = False
+    missing: Fill | None = None
     reward: RewardSettings = RewardSettings()
     mode: Mode = "online"
     baseline: str | None = None
+    add_arms: bool = False
     ignore_unknown_fields: bool = False
 
     @classmethod
@@ -151,8 +199,34 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         settings.reward.check()
         if settings.dim is not None and not 1 <= settings.dim <= MOST_NUMBERS:
             raise InvalidValue(f"dim must be from 1 to {MOST_NUMBERS}, got {settings.dim}")
-        settings.learner()
+        if settings.dim is not None:
+            check_size(len(settings.arms), settings.dim)
+        learner = settings.learner()
+        if settings.missing == "drop" or getattr(learner.features, "missing", None) == "drop":
+            raise InvalidValue(
+                "missing must be 'predict', 'mean' or 'zero', got 'drop': events with a missing "
+                "entry would not be learned, but their rewards would be answered as counted"
+            )
+        if getattr(learner.policy, "draw", None) == "joint":
+            raise InvalidValue(
+                "policy.draw must be 'per-arm', got 'joint': every answer of a loop has the exact "
+                "probability of its action, which is not known for joint draws"
+            )
         return settings
+
+    def check_baseline(self, arms: Collection[Arm]) -> None:
+        """Raise `InvalidValue` if there are arms, and the baseline is none of them.
+
+        Parameters
+        ----------
+        arms : collection of str
+            The arms of the loop. While there are none, they come with requests.
+        """
+        if self.baseline is not None and arms and self.baseline not in arms:
+            raise InvalidValue(
+                f"baseline must be one of the arms, got {shown(self.baseline)}: they are "
+                f"{shown(list(arms))}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values, from which `of` makes the same settings."""
@@ -165,19 +239,35 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.features is not None:
             if self.dim is not None:
                 raise InvalidValue("a loop has features or dim, got both")
+            for name in ("intercept", "standardize", "missing"):
+                if getattr(self, name):
+                    raise InvalidValue(f"{name} of a loop with features is features.{name}")
             return Learner(policy, features_of(self.features))
         if self.dim is None:
             raise InvalidValue(
                 "a loop needs features, such as {'numbers': ['age']}, or dim, the length of a "
                 "context that is a list of numbers; got neither"
             )
-        return Learner(policy, intercept=self.intercept, standardize=self.standardize)
+        return Learner(
+            policy,
+            intercept=self.intercept,
+            standardize=self.standardize,
+            missing=self.missing,
+        )
 
     def what_is_fixed(self) -> dict[str, Any]:
         """Return the settings that what was learned depends on."""
         record = self.to_dict()
-        names = ("policy", "features", "dim", "intercept", "standardize")
+        names = ("policy", "features", "dim", "intercept", "standardize", "missing")
         return {name: record[name] for name in names}
+
+    def without(self, arms: Collection[Arm]) -> LoopSettings:
+        """Return settings that do not list some arms."""
+        if isinstance(self.arms, dict):
+            left: Any = {name: one for name, one in self.arms.items() if name not in arms}
+        else:
+            left = [name for name in self.arms if name not in arms]
+        return msgspec.structs.replace(self, arms=left)
 
     @property
     def arm_names(self) -> list[Arm]:
@@ -215,9 +305,14 @@ def features_of(given: dict[str, Any]) -> Features:
 
 
 def _made(name: str, kind: Any, settings: dict[str, Any]) -> Any:
+    allowed = list(inspect.signature(kind).parameters)
+    if name == "policy":
+        allowed.insert(0, "name")
+    for unknown in (one for one in settings if one not in allowed):
+        raise InvalidValue(f"{name} takes {', '.join(allowed)}, got {shown(unknown)}")
     try:
         return kind(**settings)
     except KeyholeError as reason:
         raise InvalidValue(f"{name}: {reason}") from None
-    except TypeError as reason:  # an argument that there is not
+    except TypeError as reason:  # an argument that is missing
         raise InvalidValue(f"{name}: {str(reason).partition('() ')[2] or reason}") from None

@@ -1,11 +1,4 @@
-"""The database of a service: one SQLite file, one connection that writes.
-
-    loop(id, name, made, draw_key, settings, run)  a loop, and the secret of its draws
-    log(loop, seq, at, kind, event, body)          the truth: rows as `keyhole.online` defines them
-    event(loop, event, seq, request, state, ...)   an index of it, written in the same transaction
-    reward(loop, event, reward_id, seq, value)     another
-    snapshot(loop, seq, fingerprint, sha256, model)
-    key(hash, name, role, loop, made, expires)     keys of clients, hashed
+"""The database of a service: one SQLite file, one connection that writes; see `schema`.
 
 With `synchronous=FULL` a transaction is on the disk when its COMMIT returns. Other connections read
 only: two that checkpoint a write-ahead log could damage it in SQLite before 3.51.3.
@@ -13,51 +6,27 @@ only: two that checkpoint a write-ahead log could damage it in SQLite before 3.5
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 import apsw
 
 from keyhole.errors import FileError, FileUnusable
 from keyhole.service.events import Event, State
+from keyhole.service.opening import naming_errors, opened_to_read
+from keyhole.service.schema import APPLICATION, EVENT, LOG, REWARD, SCHEMA, VERSION
 
-# "Keyh": what tells our files from those of others.
-APPLICATION = 0x4B657968
-VERSION = 1
-# Rows of one INSERT. A statement is one call of SQLite, so that a batch hands over Python's lock a
-# few times, and not once per row.
-CHUNK = 40
 # Rows of the log that are read at a time.
 PAGE = 1_000
 
-SCHEMA = """
-CREATE TABLE loop(
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, made REAL NOT NULL,
-    draw_key BLOB NOT NULL, settings BLOB NOT NULL, run TEXT NOT NULL);
-CREATE TABLE log(
-    loop INTEGER NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, event TEXT,
-    body BLOB NOT NULL, PRIMARY KEY(loop, seq)) WITHOUT ROWID;
-CREATE TABLE event(
-    loop INTEGER NOT NULL, event TEXT NOT NULL, seq INTEGER NOT NULL, request BLOB NOT NULL,
-    state INTEGER NOT NULL, due REAL, learned REAL, learns INTEGER NOT NULL, last INTEGER,
-    PRIMARY KEY(loop, event)) WITHOUT ROWID;
-CREATE INDEX event_due ON event(loop, due) WHERE due IS NOT NULL;
-CREATE TABLE reward(
-    loop INTEGER NOT NULL, event TEXT NOT NULL, reward_id TEXT NOT NULL, seq INTEGER NOT NULL,
-    value REAL NOT NULL, PRIMARY KEY(loop, event, reward_id)) WITHOUT ROWID;
-CREATE TABLE snapshot(
-    loop INTEGER NOT NULL, seq INTEGER NOT NULL, fingerprint TEXT NOT NULL, sha256 BLOB NOT NULL,
-    model BLOB NOT NULL, PRIMARY KEY(loop, seq)) WITHOUT ROWID;
-CREATE TABLE key(
-    hash BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE, role TEXT NOT NULL, loop TEXT,
-    made REAL NOT NULL, expires REAL) WITHOUT ROWID;
-"""
-
 LogRow = tuple[int, int, float, str, str | None, bytes]  # as the columns of `log`
-EventRow = tuple[int, str, int, bytes, int, float | None, float | None, int, int | None]
-RewardRow = tuple[int, str, str, int, float]
+EventRow = tuple[int, str, int, bytes, int, float | None, float | None, int, int | None, str]
+RewardRow = tuple[int, str, str, int, float, int]  # and of `reward`
+Statement = tuple[str, tuple[Any, ...]]  # a statement and its values
 
 
 class Unit(NamedTuple):
@@ -66,7 +35,12 @@ class Unit(NamedTuple):
     rows: list[LogRow]
     events: list[EventRow]
     rewards: list[RewardRow]
-    others: list[tuple[str, tuple[Any, ...]]]  # statements and their values
+    others: list[Statement]
+
+    @classmethod
+    def of_statements(cls, *statements: Statement) -> Unit:
+        """Return a unit that has statements alone."""
+        return cls([], [], [], list(statements))
 
 
 def event_row(loop: int, event: Event) -> EventRow:
@@ -89,6 +63,7 @@ def event_row(loop: int, event: Event) -> EventRow:
         event.learned,
         int(event.learns),
         event.last,
+        event.arm,
     )
 
 
@@ -115,6 +90,7 @@ class Store:
 
     def __init__(self, path: str, *, synchronous: str = "FULL", vfs: str | None = None) -> None:
         self.path = path
+        self.confirmed_in = 0.0  # seconds that the disk took to confirm the last commit
         with naming_errors(path):
             self._writer = apsw.Connection(path, vfs=vfs)
             try:
@@ -128,18 +104,27 @@ class Store:
 
     @classmethod
     def reading(cls, path: str) -> Store:
-        """Open a database that another process may write to, and write nothing."""
+        """Open a database that another process may write to, and write nothing.
+
+        All reads see the database as it is now, whatever is written meanwhile.
+        """
         store = object.__new__(cls)
         store.path = path
         with naming_errors(path):
-            store._writer = store._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-            store._check_version()
+            connection = opened_to_read(path)
+            store._writer = store._reader = connection
+            try:
+                connection.execute("BEGIN")
+                store._check_version()
+            except BaseException:
+                connection.close(force=True)
+                raise
         return store
 
     def _check_version(self) -> None:
         version = self._writer.pragma("user_version")
         if self._writer.pragma("application_id") != APPLICATION:
-            raise FileError(f"{self.path} is a database, but none of a decision service")
+            raise FileError(f"{self.path} is a database, but not one of a decision service")
         if version != VERSION:
             raise FileError(
                 f"{self.path} has version {version}, and this Keyhole reads version {VERSION}: "
@@ -163,7 +148,7 @@ class Store:
 
     @property
     def is_there(self) -> bool:
-        """False if the file was removed or replaced: what is written then goes to nowhere."""
+        """False if the file was removed or replaced: what is written then is lost."""
         try:
             return os.stat(self.path).st_ino == self._number
         except FileNotFoundError:
@@ -177,8 +162,8 @@ class Store:
     def close(self) -> None:
         """Close the file; what was committed stays.
 
-        Closing may move the write-ahead log into the database. A failure of that loses nothing: it
-        is done by the next one who opens the file.
+        Closing may move the write-ahead log into the database. If that fails, nothing is lost: the
+        next one to open the file does it.
         """
         for connection in (self._reader, self._writer):
             with suppress(apsw.Error):  # of a file system layer in Python, even by force
@@ -195,32 +180,25 @@ class Store:
     def commit(self, units: Sequence[Unit]) -> None:
         """Write units in one transaction, and return when they are on the disk.
 
-        Only one thread may write.
+        Only one thread may write at a time.
         """
         writer = self._writer
         writer.execute("BEGIN IMMEDIATE")
         try:
-            self._insert("INSERT INTO log VALUES", 6, [row for unit in units for row in unit.rows])
+            writer.executemany(LOG, [row for unit in units for row in unit.rows])
             events = {(row[0], row[1]): row for unit in units for row in unit.events}
-            self._insert("INSERT OR REPLACE INTO event VALUES", 9, list(events.values()))
-            rewards = [row for unit in units for row in unit.rewards]
-            self._insert("INSERT INTO reward VALUES", 5, rewards)
+            writer.executemany(EVENT, events.values())
+            writer.executemany(REWARD, [row for unit in units for row in unit.rewards])
             for unit in units:
                 for statement, values in unit.others:
                     writer.execute(statement, values)
+            started = time.perf_counter()
             writer.execute("COMMIT")
         except BaseException:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
             raise
-
-    def _insert(self, begin: str, width: int, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows, a few at a time."""
-        one = f"({','.join('?' * width)})"
-        for start in range(0, len(rows), CHUNK):
-            part = rows[start : start + CHUNK]
-            values = [value for row in part for value in row]
-            self._writer.execute(f"{begin} {','.join([one] * len(part))}", values)
+        self.confirmed_in = time.perf_counter() - started
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -235,20 +213,21 @@ class Store:
             The id of the event.
         """
         found = self.query(
-            "SELECT seq, request, state, due, learned, learns, last FROM event "
+            "SELECT seq, request, state, due, learned, learns, last, arm FROM event "
             "WHERE loop = ? AND event = ?",
             (loop, name),
         )
         if not found:
             return None
-        seq, request, state, due, learned, learns, last = found[0]
+        seq, request, state, due, learned, learns, last, arm = found[0]
+        event = Event(name, seq, request, State(state), due, learned, bool(learns), last, arm=arm)
         rewards = self.query(
-            "SELECT reward_id, value FROM reward WHERE loop = ? AND event = ? ORDER BY seq",
+            "SELECT reward_id, value, counts FROM reward WHERE loop = ? AND event = ? ORDER BY seq",
             (loop, name),
         )
-        return Event(
-            name, seq, request, State(state), due, learned, bool(learns), last, dict(rewards)
-        )
+        for reward_id, value, counts in rewards:
+            (event.rewards if counts else event.uncounted)[reward_id] = value
+        return event
 
     def row(self, loop: int, seq: int) -> bytes | None:
         """Return the body of a row, or None.
@@ -256,7 +235,7 @@ class Store:
         Parameters
         ----------
         loop, seq : int
-            The number of the loop, and that of the row.
+            The number of the loop, and of the row.
         """
         found = self.query("SELECT body FROM log WHERE loop = ? AND seq = ?", (loop, seq))
         return found[0][0] if found else None
@@ -264,8 +243,8 @@ class Store:
     def rows(self, loop: int, after: int = 0, limit: int = -1) -> Iterator[tuple[int, str, bytes]]:
         """Yield number, kind and body of the rows of a loop, in order.
 
-        They are read some at a time: a query that is not at its end would have all others of this
-        connection read the database as it was when that one began.
+        They are read a page at a time: while a query is unfinished, all others of this connection
+        would read the database as it was when that query began.
 
         Parameters
         ----------
@@ -292,8 +271,28 @@ class Store:
         [(found,)] = self.query("SELECT max(seq) FROM log WHERE loop = ?", (loop,))
         return 0 if found is None else int(found)
 
-    def due(self, loop: int, until: float, limit: int) -> list[str]:
-        """Return the ids of events that are due, the earliest first.
+    def ids(self, loop: int, after: str, limit: int) -> list[str]:
+        """Return ids of events in their order.
+
+        Parameters
+        ----------
+        loop : int
+            The number of the loop.
+        after : str
+            The id before the first.
+        limit : int
+            How many at most.
+        """
+        found = self.query(
+            "SELECT event FROM event WHERE loop = ? AND event > ? ORDER BY event LIMIT ?",
+            (loop, after, limit),
+        )
+        return [name for (name,) in found]
+
+    def due(
+        self, loop: int, until: float, limit: int, after: tuple[float, str] = (-math.inf, "")
+    ) -> list[tuple[float, str]]:
+        """Return when events are due, and their ids, the earliest first.
 
         Parameters
         ----------
@@ -303,12 +302,14 @@ class Store:
             The time up to which they are due.
         limit : int
             How many at most.
+        after : tuple of float and str, optional
+            The last one of the page before.
         """
-        found = self.query(
-            "SELECT event FROM event WHERE loop = ? AND due <= ? ORDER BY due LIMIT ?",
-            (loop, until, limit),
+        return self.query(
+            "SELECT due, event FROM event WHERE loop = ? AND due <= ? AND (due, event) > (?, ?) "
+            "ORDER BY due, event LIMIT ?",
+            (loop, until, *after, limit),
         )
-        return [name for (name,) in found]
 
     def snapshot(self, loop: int, before: int) -> tuple[int, str, bytes, bytes] | None:
         """Return number of the row, fingerprint, checksum and content of a snapshot, or None.
@@ -331,13 +332,19 @@ class Store:
         """Return number of the row, fingerprint and checksum of every snapshot of a loop."""
         return self.query("SELECT seq, fingerprint, sha256 FROM snapshot WHERE loop = ?", (loop,))
 
-    def all_events(self, loop: int) -> list[EventRow]:
-        """Return all rows of the table of events of a loop."""
-        return self.query("SELECT * FROM event WHERE loop = ?", (loop,))
+    def each_event(self, loop: int) -> Iterator[EventRow]:
+        """Yield all rows of the table of events of a loop, in the order of the ids' bytes."""
+        return self._each("SELECT * FROM event WHERE loop = ? ORDER BY event", (loop,))
 
-    def all_rewards(self, loop: int) -> set[tuple[str, str, float]]:
-        """Return event, id and value of every reward of a loop."""
-        return set(self.query("SELECT event, reward_id, value FROM reward WHERE loop = ?", (loop,)))
+    def each_reward(self, loop: int) -> Iterator[tuple[str, str, float, int]]:
+        """Yield event, id and value of every reward, and whether it counts, by the ids' bytes."""
+        statement = "SELECT event, reward_id, value, counts FROM reward WHERE loop = ? "
+        return self._each(statement + "ORDER BY event, reward_id", (loop,))
+
+    def _each(self, statement: str, values: tuple[Any, ...]) -> Iterator[Any]:
+        """Yield the rows of a query, of a database that is only read."""
+        with naming_errors(self.path):
+            yield from self._reader.execute(statement, values)
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a query.
@@ -351,19 +358,3 @@ class Store:
         """
         with naming_errors(self.path):
             return list(self._reader.execute(statement, values))
-
-
-@contextmanager
-def naming_errors(path: str) -> Iterator[None]:
-    """Convert an error of SQLite to a `FileError` that names the file."""
-    try:
-        yield
-    except apsw.NotADBError:
-        raise FileError(f"{path} is not a database") from None
-    except apsw.CorruptError as reason:
-        raise FileError(
-            f"{path} is damaged ({reason}): restore it from a backup, or recover what can be read "
-            "with the command .recover of sqlite3"
-        ) from reason
-    except apsw.Error as reason:
-        raise FileUnusable(f"{path} cannot be used: {reason}") from reason

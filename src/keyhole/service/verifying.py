@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from keyhole.errors import FileError
 from keyhole.files import Path
+from keyhole.service.eventfile import EventFile
 from keyhole.service.fold import LoopReplay
-from keyhole.service.index import Index
 from keyhole.service.loading import fingerprint
 from keyhole.service.packing import packed
 from keyhole.service.reading import WholeFold, all_rows, reading
@@ -18,7 +19,7 @@ from keyhole.service.store import Store, event_row
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found to be right of a loop.
+    """What was verified of a loop.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def verify(folder: Path, progress: Callable[[str, int], None] | None = None) -> 
     Raises
     ------
     FileError
-        If a row does not follow from those before it, a draw or probability comes out otherwise,
+        If a row does not follow from those before it, a draw or probability comes out differently,
         or the index or a snapshot does not fit the log. The message names loop and row.
     """
     with reading(folder) as store:
@@ -78,7 +79,8 @@ def _verified(
                 progress(name, seq)
     except FileError as reason:
         raise FileError(f"loop {name!r}: {reason}") from None
-    _check_tables(store, number, name, whole.index)
+    _check_events(store, number, name, whole.events)
+    _check_rewards(store, number, name, whole.events)
     state = hashlib.sha256(packed(whole.replay.bandit)).hexdigest()
     return Verified(name, whole.journal.seq, whole.decisions, whole.index.learned, snapshots, state)
 
@@ -92,24 +94,32 @@ def _check_snapshot(replay: LoopReplay, seq: int, mark: str, checksum: bytes) ->
     return 1
 
 
-def _check_tables(store: Store, number: int, name: str, index: Index) -> None:
-    """Raise if the tables of events and rewards are not those of the log."""
-    kept = {row[1]: row for row in store.all_events(number)}
-    made = {event.name: event_row(number, event) for event in index.events.values()}
-    if kept != made:
-        wrong = sorted(one for one in kept.keys() | made.keys() if kept.get(one) != made.get(one))
+def _check_events(store: Store, number: int, name: str, events: EventFile) -> None:
+    """Raise if the table of events does not follow from the log."""
+    made_rows = (event_row(number, event) for event in events.each())
+    for kept, made in zip_longest(store.each_event(number), made_rows):
+        if kept == made:
+            continue
+        wrong = min(one[1].encode() for one in (kept, made) if one is not None).decode()
+        in_table = kept if kept is not None and kept[1] == wrong else None
+        in_log = made if made is not None and made[1] == wrong else None
         raise FileError(
             f"loop {name!r}: the table of events does not fit the log, first at event "
-            f"{wrong[0]!r}: {kept.get(wrong[0])} in place of {made.get(wrong[0])}"
+            f"{wrong!r}: {in_table} in place of {in_log}"
         )
-    rewards = store.all_rewards(number)
-    wanted = {
-        (event.name, one, value)
-        for event in index.events.values()
-        for one, value in event.rewards.items()
-    }
-    if rewards != wanted:
-        wrong_reward = min(rewards ^ wanted)
-        raise FileError(
-            f"loop {name!r}: the table of rewards does not fit the log at {wrong_reward}"
-        )
+
+
+def _check_rewards(store: Store, number: int, name: str, events: EventFile) -> None:
+    """Raise if the table of rewards does not follow from the log."""
+    for kept, made in zip_longest(store.each_reward(number), _rewards(events)):
+        if kept != made:
+            wrong = min(one for one in (kept, made) if one is not None)
+            raise FileError(f"loop {name!r}: the table of rewards does not fit the log at {wrong}")
+
+
+def _rewards(events: EventFile) -> Iterator[tuple[str, str, float, int]]:
+    """Yield event, id and value of every reward, and whether it counts, as the table does."""
+    for event in events.each():
+        came = event.rewards | event.uncounted
+        for one in sorted(came, key=str.encode):
+            yield event.name, one, came[one], int(one in event.rewards)

@@ -1,0 +1,74 @@
+"""`KnownIds`: which ids were surely never used, without a look into the database.
+
+Most decisions are of a new event. To look for its id in the database takes 10 us, a fifth of the
+whole request; here it takes half of one. The answer is a Bloom filter's: "new" is certain, and
+"perhaps known" has to be looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+# Bits of the filters, which are filled one after another: a loop with few events has a small one.
+# The last takes all that come, and says "perhaps" more and more often.
+SIZES = (1 << 17, 1 << 21, 1 << 25)
+# Bits of a filter for each id: with four probes 1% of new ids are "perhaps" known.
+BITS_OF_AN_ID = 10
+# Places of an id in a filter: an arithmetic sequence by its hash. Python's hash of texts has a
+# secret of its process, so that nobody can send ids of the same places.
+PROBES = range(4)
+
+
+class KnownIds:
+    """The ids of the events of a loop; 4 MB at most.
+
+    Attributes
+    ----------
+    is_complete : bool
+        Whether all ids of the database were added. Until then every id is perhaps known.
+    last : str
+        The last id of the database that was added, in their order.
+    """
+
+    def __init__(self) -> None:
+        self.is_complete, self.last = False, ""
+        # Each with its last place, in bits.
+        self._filters: list[tuple[bytearray, int]] = []
+        self._left = 0  # how many ids the last filter is still made for
+
+    def add(self, name: str) -> None:
+        """Add an id."""
+        if self._left <= 0 and len(self._filters) < len(SIZES):
+            size = SIZES[len(self._filters)]
+            self._filters.append((bytearray(size >> 3), size - 1))
+            self._left = size // BITS_OF_AN_ID
+        bits, mask = self._filters[-1]
+        value = hash(name)
+        place, step = value & mask, (value >> 25) | 1
+        for _ in PROBES:
+            bits[place >> 3] |= 1 << (place & 7)
+            place = (place + step) & mask
+        self._left -= 1
+
+    def add_all(self, names: Iterable[str]) -> None:
+        """Add the next ids of the database, in order; an empty page tells that all are there."""
+        before = self.last
+        for name in names:
+            self.add(name)
+            self.last = name
+        self.is_complete = self.last == before
+
+    def is_new(self, name: str) -> bool:
+        """Tell whether an id was surely never added."""
+        if not self.is_complete:
+            return False
+        value = hash(name)
+        for bits, mask in self._filters:
+            place, step = value & mask, (value >> 25) | 1
+            for _ in PROBES:
+                if not bits[place >> 3] & (1 << (place & 7)):
+                    break
+                place = (place + step) & mask
+            else:
+                return False
+        return True

@@ -1,0 +1,125 @@
+"""`LoopUnits`: what one call of a loop writes is handed over as one unit, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+from keyhole.errors import FileUnusable
+from keyhole.online import rows
+from keyhole.service.events import NOT_YET, Event
+from keyhole.service.journal import LoopJournal
+from keyhole.service.store import RewardRow, Statement, Unit, event_row
+
+
+class LoopUnits:
+    """A loop, as far as it hands units to the writer.
+
+    Parameters
+    ----------
+    number : int
+        Its number in the database.
+    name : str
+        Its name.
+    journal : LoopJournal
+        Its log.
+    submit : callable
+        Hands a unit to the writer and returns its number.
+
+    Attributes
+    ----------
+    unit : int
+        The number of the last unit that this loop submitted.
+    is_broken : bool
+        Whether memory is ahead of what was submitted.
+    """
+
+    def __init__(
+        self, number: int, name: str, journal: LoopJournal, submit: Callable[[Unit], int]
+    ) -> None:
+        self.number, self.name, self.journal = number, name, journal
+        self._submit = submit
+        self.unit, self.is_broken = 0, False
+
+    @property
+    def version(self) -> int:
+        """The number of the last row."""
+        return self.journal.seq
+
+    def check_usable(self) -> None:
+        """Raise if memory is ahead of the log: what it says might be lost."""
+        if self.is_broken:
+            raise FileUnusable(
+                f"loop {self.name!r} has changes that could not be written: it has to be loaded "
+                "again"
+            )
+
+    def submit(self, unit: Unit) -> None:
+        """Hand a unit over."""
+        self.unit = self._submit(unit)
+
+    def hand_over(self, draft: Draft) -> None:
+        """Hand over the rows that were written since the last time, as one unit with a draft."""
+        for event in self.journal.touched.values():
+            draft.add(event)
+        events = {event.name: event for event in draft.events}
+        try:
+            listed = [event_row(self.number, event) for event in events.values()]
+            self.submit(Unit(self.journal.take(), listed, draft.rewards, draft.others))
+        except BaseException:
+            self.is_broken = True
+            raise
+        for event in events.values():
+            event.unit = self.unit
+
+    def give_up(self) -> None:
+        """Make the log agree with memory after a block has raised.
+
+        A call of the bandit changes and writes all, or nothing. Arms and levels that a refused
+        request added are kept, and written. After anything else, memory is ahead of the log.
+        """
+        written, self.journal.extra = self.journal.written, {}
+        if not all(isinstance(row, rows.Arms | rows.Levels) for row in written):
+            self.is_broken = True
+        elif written:
+            self.hand_over(Draft(self))
+
+
+class Draft:
+    """A block whose rows are handed over as one unit.
+
+    It is a class, and not a generator with `contextmanager`, which takes three times as long.
+
+    Parameters
+    ----------
+    loop : LoopUnits
+        The loop.
+
+    Attributes
+    ----------
+    events, rewards, others : list
+        What the unit writes beside its rows.
+    """
+
+    __slots__ = ("events", "loop", "others", "rewards")
+
+    def __init__(self, loop: LoopUnits) -> None:
+        self.loop = loop
+        self.events: list[Event] = []
+        self.rewards: list[RewardRow] = []
+        self.others: list[Statement] = []
+
+    def add(self, event: Event) -> None:
+        """Have a changed event written."""
+        event.unit = NOT_YET
+        self.events.append(event)
+
+    def __enter__(self) -> Self:
+        self.loop.check_usable()
+        return self
+
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
+        if kind is not None:
+            self.loop.give_up()
+        elif self.loop.journal.written:
+            self.loop.hand_over(self)

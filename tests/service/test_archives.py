@@ -1,0 +1,173 @@
+"""Archives beside databases of another time, and folders that are replaced under a service."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from keyhole.errors import FileError, FileUnusable
+from keyhole.service import DecideRequest, Service
+from keyhole.service.compacting import compact
+from keyhole.service.exporting import export
+from keyhole.service.verifying import verify
+from tests.service.http.serving import PLAIN
+
+
+def decide(service: Service, *names: str) -> None:
+    for name in names:
+        service.decide("home", DecideRequest(context=[1.0, 0.5], event_id=name))
+    service.wait(service.loop("home").unit)
+
+
+def events(first: int, end: int) -> list[str]:
+    return [f"e{k}" for k in range(first, end)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A compacted folder with ten events, and beside it a backup of the time when it had five."""
+    folder = tmp_path / "data"
+    with Service(folder) as service:
+        service.create("home", PLAIN)
+        decide(service, *events(0, 5))
+    shutil.copytree(folder, tmp_path / "backup")
+    with Service(folder) as service:
+        decide(service, *events(5, 10))
+    compact(folder, keep=0.0)
+    return folder
+
+
+@pytest.mark.parametrize("how", ["shown", "asked again", "explained"])
+def test_reading_an_archived_event_changes_nothing_that_is_learned(folder: Path, how: str) -> None:
+    with Service(folder) as service:
+        loop = service.loop("home")
+        assert loop.reward("e1", 1.0).status == "late"
+        if how == "shown":
+            loop.journal.row_of(loop.journal.event("e2"))
+        elif how == "asked again":
+            asked = DecideRequest(context=[1.0, 0.5], event_id="e2")
+            assert service.decide("home", asked).is_replay
+        else:
+            loop.explain("e2")
+        assert loop.reward("e2", 1.0).status == "late"
+        assert sum(loop.bandit.counts.values()) == 0
+
+
+def without_archive(folder: Path) -> None:
+    shutil.rmtree(folder / "archive")
+
+
+def with_backup(folder: Path) -> None:
+    """The database of an older time beside the archive, as of a restore."""
+    for file in folder.glob("keyhole.db*"):
+        file.unlink()
+    shutil.copy(folder.parent / "backup" / "keyhole.db", folder)
+
+
+def without_database(folder: Path) -> None:
+    for file in folder.glob("keyhole.db*"):
+        file.unlink()
+
+
+def with_empty_database(folder: Path) -> None:
+    without_database(folder)
+    with Service(folder.parent / "other"):
+        pass
+    shutil.copy(folder.parent / "other" / "keyhole.db", folder)
+
+
+def with_another_loop_of_its_name(folder: Path) -> None:
+    without_database(folder)
+    with Service(folder.parent / "other") as service:
+        service.create("home", PLAIN)
+        decide(service, *(f"x{k}" for k in range(20)))
+    shutil.copy(folder.parent / "other" / "keyhole.db", folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without_archive, "up to 12 were archived.* ends at 0: restore the archive"),
+        (with_backup, "reaches to row 12, which is not that of .*different times"),
+        (with_empty_database, "rows of loop 'home', which .* does not have: restore the database"),
+        (with_another_loop_of_its_name, "different times"),
+    ],
+)
+def test_an_archive_of_another_time_is_refused(
+    folder: Path, change: Callable[[Path], None], message: str
+) -> None:
+    change(folder)
+    tries: list[Callable[[], Any]] = [
+        lambda: Service(folder),
+        lambda: verify(folder),
+        lambda: export(folder, folder / "x.jsonl"),
+        lambda: compact(folder, keep=0.0),
+    ]
+    for one in tries:
+        with pytest.raises(FileError, match=message):
+            one()
+    assert not (folder / "x.jsonl").exists()
+
+
+def test_a_database_that_was_removed_is_not_begun_anew_beside_its_archive(folder: Path) -> None:
+    without_database(folder)
+    with pytest.raises(FileError, match="does not have: restore the database"):
+        Service(folder)
+
+
+def test_a_compaction_that_was_interrupted_is_completed(folder: Path) -> None:
+    """Its files are there, and the rows are in the database still."""
+    whole = folder.parent / "whole"
+    shutil.copytree(folder.parent / "backup", whole)
+    compact(whole, keep=0.0)
+    shutil.copytree(whole / "archive", folder.parent / "backup" / "archive")
+    backup = folder.parent / "backup"
+    verify(backup)
+    with Service(backup) as service:
+        decide(service, "after")
+    compact(backup, keep=0.0)
+    verify(backup)
+    assert export(backup, backup / "x.jsonl") == 8
+    with Service(backup) as service:
+        assert service.store.query("SELECT count(*) FROM log") == [(0,)]
+
+
+def test_a_row_of_another_event_is_no_answer(tmp_path: Path) -> None:
+    with Service(tmp_path) as service:
+        service.create("home", PLAIN)
+        decide(service, "e0", "e1")
+    with apsw.Connection(str(tmp_path / "keyhole.db")) as connection:
+        connection.execute("UPDATE event SET seq = 3 WHERE event = 'e1'")
+    with (
+        Service(tmp_path) as service,
+        pytest.raises(FileError, match="row 3 of loop 'home' is not the decision of event 'e1'"),
+    ):
+        decide(service, "e1")
+
+
+@pytest.mark.parametrize("how", ["lock", "folder"])
+def test_a_folder_that_was_replaced_is_left_to_others(tmp_path: Path, how: str) -> None:
+    folder = tmp_path / "data"
+    service = Service(folder)
+    service.create("home", PLAIN)
+    decide(service, "e0")
+    if how == "lock":
+        (folder / "lock").unlink()
+    else:
+        shutil.copytree(folder, tmp_path / "copy")
+        shutil.rmtree(folder)
+        shutil.move(tmp_path / "copy", folder)
+    with Service(folder) as other:
+        decide(other, "o0")
+        for _ in range(2):
+            with pytest.raises(FileUnusable, match="was replaced, or its file 'lock' was removed"):
+                service.tick()
+        with pytest.raises(FileUnusable, match="was replaced"):
+            decide(service, "e1")
+        decide(other, "o1")
+    with pytest.raises(FileUnusable):
+        service.close()
+    verify(folder)
