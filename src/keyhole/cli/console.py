@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -13,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from keyhole.errors import InvalidValue, KeyholeError
+from keyhole.errors import InvalidValue, KeyholeError, KeyholeWarning
 
 INTERRUPTED = 130  # exit code of a command that Ctrl-C ended, as in shells
 
@@ -50,6 +52,18 @@ def _strict(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Print Keyhole's warnings as lines, without the place in the code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", KeyholeWarning)
+        try:
+            yield
+        finally:  # also before an error
+            for one in caught:
+                err().print(f"[yellow]warning:[/] {escape(str(one.message))}", soft_wrap=True)
 
 
 def clean(command: Callable[Given, Result]) -> Callable[Given, Result]:

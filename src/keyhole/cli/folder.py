@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from keyhole.cli.console import as_json, clean, err, out
+from keyhole.cli.console import as_json, clean, err, out, told
 from keyhole.cli.data import Json
 
 Folder = Annotated[Path, typer.Argument(help="Folder of a service.", show_default=False)]
@@ -45,11 +45,12 @@ def verify(folder: Folder, json: Json = False) -> None:
 
     Every decision is made again from the rows before it: arm, probability and score must be those
     of its row, to the last digit. The tables of events and rewards must be what the rows say, and
-    every snapshot the state at its row. Nothing is written, and the service may be running.
+    every snapshot the state at its row. Nothing is written, and the service may be running: what it
+    has written until the beginning is verified.
     """
     from keyhole.service import verify as run
 
-    with err().status("verifying") as status:
+    with told(), err().status("verifying") as status:
         found = run(folder, lambda loop, seq: status.update(f"{loop}: row {seq:,}"))
     if json:
         as_json([asdict(one) for one in found])
@@ -74,7 +75,7 @@ def replay(
     """Write the bandit that follows from the rows of a loop, each decision made again."""
     from keyhole.service import replay as run
 
-    with err().status("replaying"):
+    with told(), err().status("replaying"):
         bandit = run(folder, loop=loop, until=until)
         bandit.save(to)
     out().print(f"{bandit}\nwrote {to}", markup=False, soft_wrap=True)
@@ -113,6 +114,6 @@ def export(
     """Write the log of a loop to a file, for `keyhole evaluate`, pandas, polars or DuckDB."""
     from keyhole.service import export as run
 
-    with err().status("exporting"):
+    with told(), err().status("exporting"):
         n = run(folder, target, loop=loop)
     out().print(f"wrote {n:,} rows to {target}", markup=False, soft_wrap=True)

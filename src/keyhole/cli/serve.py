@@ -40,6 +40,12 @@ def serve(
     log_requests: Annotated[
         bool, typer.Option("--log-requests", help="Write a line of JSON for every request.")
     ] = False,
+    without_keys: Annotated[
+        bool,
+        typer.Option(
+            "--without-keys", help="Serve without keys again, after keys.json was deleted."
+        ),
+    ] = False,
 ) -> None:
     """Serve decisions over HTTP, from one folder, until Ctrl-C or SIGTERM.
 
@@ -54,6 +60,7 @@ def serve(
         loops={} if config is None else loops_of(config),
         origins=tuple(origin or ()),
         log_requests=log_requests,
+        without_keys=without_keys,
     )
     run(data, port=port, options=options, started=_started, log=True)
 

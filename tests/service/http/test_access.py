@@ -42,6 +42,34 @@ def test_without_keys_only_this_machine_is_served(tmp_path: Path) -> None:
             answer = served.get("/v1/loops", headers={"Host": host})
             assert answer.status_code == 403
             assert "host must be localhost" in answer.json()["detail"]
+        for route in served.app.router.routes:  # of all, also those that need no key
+            path = route.path.replace("{loop}", "home").replace("{event}", "e")
+            assert served(route.method, path, headers={"Host": "evil.example"}).status_code == 403
+    KeyFile(tmp_path).add("all", ["admin"])
+    with local(tmp_path) as served:
+        assert served.get("/readyz", headers={"Host": "shop.example"}).status_code == 200
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_folder_that_had_keys_is_not_served_without_them(
+    tmp_path: Path, is_running: bool
+) -> None:
+    """Also if the key was made while the service ran."""
+    if not is_running:
+        KeyFile(tmp_path).add("all", ["admin"])
+    with local(tmp_path) as served:
+        KeyFile(tmp_path).add("more", ["admin"])
+        served.runner.run(asyncio.sleep(0.5))
+        assert served.get("/v1/loops").status_code == 401
+    (tmp_path / "keys.json").unlink()
+    with pytest.raises(InvalidValue, match=r"keys.json is missing, .* 'keyhole keys add'"):
+        application(tmp_path)
+    with local(tmp_path, Options(without_keys=True)) as served:
+        assert served.get("/v1/loops").status_code == 200
+    application(tmp_path).service.close()
+    KeyFile(tmp_path).add("all", ["admin"])
+    with pytest.raises(InvalidValue, match="--without-keys needs a folder without keys"):
+        application(tmp_path, Options(without_keys=True))
 
 
 def test_pages_of_other_origins_are_refused_unless_one_is_set(tmp_path: Path) -> None:
@@ -153,6 +181,16 @@ def test_only_an_admin_makes_a_loop_by_deciding(tmp_path: Path) -> None:
         assert served.post(path, rank, headers=bearer(decide)).status_code == 404
         assert served.post(HOME + "/decide", given, headers=bearer(admin)).status_code == 200
         assert served.post(path, rank, headers=bearer(admin)).status_code == 201
+
+
+def test_a_key_that_decides_adds_no_arms_for_others(tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path)
+    admin, decide = keys.add("a", ["admin"]), keys.add("d", ["decide"])
+    given = {"context": [1, 2], "actions": [{"id": "A"}, {"id": "new"}]}
+    with local(tmp_path) as served:
+        served.put(HOME, PLAIN, headers=bearer(admin))
+        assert served.post(HOME + "/decide", given, headers=bearer(decide)).status_code == 422
+        assert served.get(HOME, headers=bearer(admin)).json()["arms"] == PLAIN["arms"]
 
 
 def wait_for(served: Local, secret: str, status: int) -> None:

@@ -1,15 +1,19 @@
 """The clients: typed answers, and retries that count once."""
 
 import asyncio
+import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
+from keyhole.errors import InvalidValue
 from keyhole.service import AsyncClient, Client, KeyFile, ServiceError
-from tests.service.http.serving import PLAIN, threaded
+from tests.service.http.serving import NAMED, PLAIN, threaded
 
 
 @pytest.fixture(scope="module")
@@ -108,20 +112,99 @@ def test_a_lost_answer_is_asked_for_again_and_counts_once(url: str) -> None:
 
 
 def test_after_the_last_attempt_the_reason_is_raised(url: str) -> None:
-    client, transport = flaky(url, [httpx.ReadError("lost")] * 2, retries=1)
-    with client, pytest.raises(ServiceError, match="no answer: ReadError: lost") as error:
+    client, transport = flaky(url, [httpx.ReadError("lost")] * 20, patience=0.3)
+    with client, pytest.raises(ServiceError, match=r"no answer, .*: ReadError: lost") as error:
         client.loop("home")
-    assert (transport.sent, error.value.status) == (2, None)
-    client, _ = flaky(url, [502, 502], retries=1)
+    assert transport.sent > 2
+    assert f"asked {transport.sent} times in 0." in str(error.value)
+    assert error.value.status is None
+    client, transport = flaky(url, [502], patience=0.0)
     with client, pytest.raises(ServiceError, match="502: a proxy's page"):
         client.loop("home")
+    assert transport.sent == 1
 
     async def nobody() -> None:
-        async with AsyncClient("http://127.0.0.1:9", retries=1) as lonely:
-            with pytest.raises(ServiceError, match="no answer: ConnectError"):
+        async with AsyncClient("http://127.0.0.1:9", patience=0.1) as lonely:
+            with pytest.raises(ServiceError, match=r"no answer, .*: ConnectError"):
                 await lonely.loop("home")
 
     asyncio.run(nobody())
+
+
+class Restarting(httpx.AsyncHTTPTransport):
+    """A service that cannot be reached for some time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.until = time.monotonic() + seconds
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if time.monotonic() < self.until:
+            raise httpx.ConnectError("refused")
+        return await super().handle_async_request(request)
+
+
+def test_clients_wait_for_a_service_that_restarts(url: str) -> None:
+    async def asynchronous() -> None:
+        async with AsyncClient(url) as client:
+            client._http = httpx.AsyncClient(**client._options, transport=Restarting(2.0))
+            await client.create("again", PLAIN)
+            assert (await client.decide("again", [1.0, 2.0])).mode == "online"
+
+    asyncio.run(asynchronous())
+    # With its default the other one waits as long: pauses of the same class.
+    with Client(url) as client:
+        attempts, pauses = client.attempts(), 0.0
+        for _ in range(12):
+            pause = attempts.pause()
+            assert pause is not None
+            pauses += pause
+        assert 3.0 < pauses < 14.0
+
+
+def test_numbers_and_arrays_of_numpy_are_sent_as_plain_ones(url: str) -> None:
+    with Client(url) as client:
+        client.create("plain", PLAIN)
+        one = client.decide("plain", np.array([1.0, 2.0]), event_id="n-1")
+        assert client.decide("plain", [1.0, 2.0], event_id="n-1") == one
+        client.decide("plain", [np.float64(1.0), np.int64(2)], event_id="n-2")
+        client.decide("plain", [np.float32(1.0), np.int8(2)], event_id=str(np.str_("n-3")))
+        assert client.reward("plain", "n-1", np.float64(0.5)).total == 0.5
+        assert client.reward("plain", "n-2", np.int64(2)).total == 2.0
+        client.create("named", NAMED)
+        given = {"hour": np.float64("nan"), "device": np.str_("mobile")}
+        made = client.decide("named", given, event_id="n-4")
+        # NaN is a missing entry, and so the same request as None.
+        assert client.decide("named", {"hour": None, "device": "mobile"}, event_id="n-4") == made
+        assert (
+            client.decide("named", {"hour": math.nan, "device": "mobile"}, event_id="n-4") == made
+        )
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, np.float32("nan"), "1", None])
+def test_a_reward_must_be_a_finite_number(url: str, value: Any) -> None:
+    with Client(url) as client, pytest.raises(InvalidValue, match="value must be a finite number"):
+        client.reward("plain", "n-1", value)
+    with Client(url) as client, pytest.raises(InvalidValue, match=r"context\[0\] must be a finite"):
+        client.decide("plain", [math.inf, 1.0])
+    with Client(url) as client, pytest.raises(InvalidValue, match="got object"):
+        client.decide("plain", {"hour": object()})
+
+
+@pytest.mark.parametrize("context", [{1.0, 2.0}, frozenset({1.0}), {"a": {1.0}}, [[{1.0}]]])
+def test_a_set_has_no_order_and_is_refused(context: Any) -> None:
+    with Client() as client:
+        with pytest.raises(InvalidValue, match=r"context.* must have an order"):
+            client.decide("home", context)
+        with pytest.raises(InvalidValue, match="actions must have an order"):
+            client.decide("home", [1.0, 2.0], actions={"A", "B"})
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("url", ["localhost:8109", "127.0.0.1", "http://", "ftp://a", "http://a:b"])
+def test_an_address_without_a_scheme_is_refused_at_once(kind: Any, url: str) -> None:
+    with pytest.raises(InvalidValue, match="url must be an address such as 'http://localhost"):
+        kind(url)
 
 
 def test_a_key_is_sent(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.service.history import check
 from tests.service.http.serving import NAMED, PLAIN, Local, local
 
 DECIDE = "/v1/loops/home/decide"
@@ -43,6 +44,25 @@ def test_the_same_request_again_gives_the_same_answer(home: Local) -> None:
     assert home.get("/v1/loops/home").json()["version"] == 3
 
 
+@pytest.mark.parametrize(
+    "again",
+    [
+        '{"defer": false, "context": {"hour": 14, "device": "mobile"}, "event_id": "o-1"}',
+        '{"event_id": "o-1", "context": {"device": "mobile", "hour": 14.0}}',
+        '{"event_id": "o-1", "context": {"device": "mobile", "hour": 1.4e1}, "at_least": 2}',
+        '{"event_id": "o-1", "context": {"device": "mobile", "hour": 14}, "explain": true}',
+    ],
+)
+def test_a_retry_may_be_written_otherwise(home: Local, again: str) -> None:
+    home.put("/v1/loops/shop", NAMED)
+    path = "/v1/loops/shop/decide"
+    given = {"event_id": "o-1", "context": {"hour": 14, "device": "mobile"}}
+    first = home.post(path, given).json()
+    answer = home.post(path, again)
+    assert answer.headers["idempotent-replay"] == "true"
+    assert {name: answer.json()[name] for name in first} == first
+
+
 def test_the_same_id_with_another_body_is_a_conflict(home: Local) -> None:
     home.post(DECIDE, {"event_id": "o-1", "context": [1.0, 0.5]})
     other = home.post(DECIDE, {"event_id": "o-1", "context": [1.0, 0.6]})
@@ -72,6 +92,7 @@ def test_without_an_id_each_request_gets_one_ordered_by_time(home: Local) -> Non
         ('{"context": {"a": "\\ud800"}}', 400, "must be JSON"),
         ('{"contxt": [1, 2]}', 422, "unknown field `contxt`"),
         ('{"context": [1]}', 422, "2 numbers"),
+        ('{"context": [1, null]}', 422, "with the setting missing"),
         ('{"context": {"a": 1}}', 422, ""),
         ('{"context": [1, 2], "event_id": ""}', 422, "event_id"),
         ('{"context": [1, 2], "event_id": "a\\nb"}', 422, "printable"),
@@ -130,8 +151,32 @@ def test_excluded_and_listed_actions_limit_the_choice(home: Local) -> None:
         for _ in range(5)
     }
     assert found == {"B"}
-    listed = home.post(DECIDE, {"context": [1, 2], "actions": [{"id": "C"}, {"id": "D"}]})
-    assert list(listed.json()["probabilities"]) == ["C", "D"]  # D has joined
+    listed = home.post(DECIDE, {"context": [1, 2], "actions": [{"id": "C"}, {"id": "B"}]})
+    assert list(listed.json()["probabilities"]) == ["C", "B"]
+
+
+def test_a_new_action_joins_only_where_the_loop_lets_it(home: Local) -> None:
+    """It would be a candidate of every request: a loop whose arms are declared refuses it."""
+    given = {"context": [1, 2], "actions": [{"id": "C"}, {"id": "D"}]}
+    for mode in ("online", "shadow", "off"):
+        home.put("/v1/loops/home", {**PLAIN, "mode": mode})
+        refused = home.post(DECIDE, given)
+        assert (refused.status_code, "add_arms" in refused.json()["detail"]) == (422, True)
+    assert home.get("/v1/loops/home").json()["arms"] == ["A", "B", "C"]
+    home.put("/v1/loops/home", {**PLAIN, "add_arms": True})
+    assert list(home.post(DECIDE, given).json()["probabilities"]) == ["C", "D"]
+    assert home.get("/v1/loops/home").json()["arms"] == ["A", "B", "C", "D"]
+    home.put("/v1/loops/home", PLAIN)
+    assert home.post(DECIDE, given).status_code == 200  # D has stayed
+
+
+def test_actions_join_a_loop_that_was_made_by_its_first_request(home: Local) -> None:
+    for context in ({"hour": 14}, [1.0, 2.0]):
+        path = f"/v1/loops/{type(context).__name__}"
+        home.post(path + "/decide", {"context": context, "actions": [{"id": "A"}]})
+        assert home.get(path).json()["settings"]["add_arms"] is True
+        home.post(path + "/decide", {"context": context, "actions": [{"id": "B"}]})
+        assert home.get(path).json()["arms"] == ["A", "B"]
 
 
 def test_an_unknown_loop_is_not_found(home: Local) -> None:
@@ -205,6 +250,28 @@ def test_a_list_of_numbers_makes_a_loop(home: Local) -> None:
     assert home.get("/v1/loops/new").json()["settings"]["dim"] == 3
 
 
+@pytest.mark.parametrize(("arms", "most"), [(2, 500), (5, 316), (1_000, 22)])
+def test_a_first_request_makes_no_loop_that_would_stop_the_service(
+    home: Local, arms: int, most: int
+) -> None:
+    """The work of a decision grows with arms times the square of the fields."""
+    actions = [{"id": f"a{k}"} for k in range(arms)]
+    path = f"/v1/loops/large-{arms}"
+    for n in (most + 1, 1_000):
+        for context in ([1.0] * n, {f"f{k}": 1.0 for k in range(n)}):
+            answer = home.post(path + "/decide", {"context": context, "actions": actions})
+            assert answer.status_code == 422
+            assert f"got {arms} arms and " in answer.json()["detail"]
+    assert home.get(path).status_code == 404
+    given = {"context": [1.0] * most, "actions": actions}
+    assert home.post(path + "/decide", given).status_code == 200
+    ranked = {"contextFeatures": [{f"f{k}": 1.0 for k in range(most + 1)}], "actions": actions}
+    answer = home.post("/personalizer/v1.0/rank", ranked)
+    assert (answer.status_code, "create the loop with PUT" in answer.text) == (400, True)
+    answer = home.put("/v1/loops/huge", {"dim": 1_000, "arms": [f"a{k}" for k in range(101)]})
+    assert (answer.status_code, "101 arms and dim 1000" in answer.text) == (422, True)
+
+
 def test_a_batch_has_a_status_for_each_line(home: Local) -> None:
     found = home.lines(
         DECIDE + ":batch",
@@ -223,10 +290,70 @@ def test_a_batch_has_a_status_for_each_line(home: Local) -> None:
     assert single.json() == found[0]["answer"]
 
 
+def test_lines_of_a_batch_are_numbered_and_named(home: Local) -> None:
+    """A program that sent blank or broken lines must be able to tell which answer is whose."""
+    lines = [
+        "",
+        '{"event_id": "n-1", "context": [1, 2]}',
+        "   ",
+        '{"event_id": "n-2", "context": [1]}',
+        '{"event_id": "n-3", "contexts": 1}',
+        '{"event_id": 7}',
+        '{"event_id": "n-4"',
+        "[]",
+        '{"context": [1, 2]}',
+    ]
+    found = home.lines(DECIDE + ":batch", *lines)
+    assert [(one["line"], one["event_id"], one["status"]) for one in found[:-1]] == [
+        (2, "n-1", 200),
+        (4, "n-2", 422),
+        (5, "n-3", 422),
+        (6, None, 422),
+        (7, None, 400),
+        (8, None, 422),
+    ]
+    assert (found[-1]["line"], found[-1]["event_id"]) == (9, found[-1]["answer"]["event_id"])
+    rewards = ['{"event_id": "n-1", "value": 1}', "", '{"event_id": "n-9", "value": 1}']
+    found = home.lines(DECIDE.replace("decide", "rewards"), *rewards)
+    assert [(one["line"], one["event_id"], one["status"]) for one in found] == [
+        (1, "n-1", 200),
+        (3, "n-9", 404),
+    ]
+
+
 def test_a_batch_of_too_many_lines_is_refused_whole(home: Local) -> None:
     answer = home.post(DECIDE + ":batch", "{}\n" * 10_001)
     assert answer.status_code == 413
     assert "10000 lines, got 10001" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("missing", ["predict", "mean", "zero"])
+def test_null_in_a_list_is_a_missing_entry(home: Local, missing: str) -> None:
+    path = "/v1/loops/gaps"
+    home.put(path, {**PLAIN, "missing": missing})
+    for k in range(40):
+        context = [1.0, None] if k % 3 else [float(k % 5), 2.0]
+        given = {"event_id": f"e{k}", "context": context, "explain": True}
+        made = home.post(path + "/decide", given)
+        assert made.status_code == 200
+        home.post(f"{path}/events/e{k}/reward", {"value": float(k % 2)})
+    assert made.json()["explanation"]["missing"] == missing
+    assert sum(home.get(path).json()["learned"].values()) == 40
+    query = {"context": "[null, 2]"}
+    assert home.get(path + "/probabilities", params=query).status_code == 200
+    assert home.post(path + "/observe", {"contexts": [[1, None]]}).status_code == 200
+    check(home.app.service.path, service=home.app.service)
+    for wrong in (
+        home.get("/v1/loops/home/probabilities", params=query),
+        home.post("/v1/loops/home/observe", {"contexts": [[1, 2], [1, None]]}),
+    ):
+        assert (wrong.status_code, "got null" in wrong.json()["detail"]) == (422, True)
+
+
+def test_a_first_request_may_have_null_in_a_list(home: Local) -> None:
+    given = {"context": [1.0, None], "actions": [{"id": "A"}, {"id": "B"}]}
+    assert home.post("/v1/loops/gaps/decide", given).status_code == 200
+    assert home.get("/v1/loops/gaps").json()["settings"]["missing"] == "predict"
 
 
 def test_a_baseline_is_answered_in_shadow_and_off(home: Local) -> None:
@@ -237,6 +364,25 @@ def test_a_baseline_is_answered_in_shadow_and_off(home: Local) -> None:
     home.put("/v1/loops/home", {**PLAIN, "mode": "off", "baseline": "C"})
     off = home.post(DECIDE, {"context": [1, 2]}).json()
     assert (off["action"], off["mode"], off["score"]) == ("C", "off", None)
+
+
+def test_a_baseline_is_an_arm_and_stays_one(home: Local) -> None:
+    path = "/v1/loops/home"
+    for name in ("home", "new"):
+        refused = home.put(f"/v1/loops/{name}", {**PLAIN, "mode": "shadow", "baseline": "X"})
+        assert (refused.status_code, "baseline must be" in refused.json()["detail"]) == (422, True)
+    assert home.get(path).json()["settings"]["baseline"] is None
+    home.put(path, {**PLAIN, "arms": ["D"], "baseline": "D"})  # one that joins, or was there
+    home.put(path, {**PLAIN, "arms": [], "baseline": "D"})
+    gone = home.post(path + "/arms", {"remove": ["D"]})
+    assert (gone.status_code, "is the baseline" in gone.json()["detail"]) == (422, True)
+    without = {"context": [1, 2], "exclude": ["D"]}
+    assert home.post(DECIDE, without).status_code == 200  # it is not needed
+    home.put(path, {**PLAIN, "baseline": "D", "mode": "shadow"})
+    assert home.post(DECIDE, without).status_code == 422
+    features = {"numbers": ["hour"], "arms": {"numbers": ["price"]}}
+    bare = {"policy": {"sharing": "shared"}, "features": features, "baseline": "X"}
+    assert home.put("/v1/loops/bare", bare).status_code == 201  # actions come with requests
 
 
 def test_named_fields_are_checked_by_name(home: Local) -> None:

@@ -9,6 +9,10 @@ import pytest
 from tests.service.http.serving import NAMED, PLAIN, Local, local
 
 HOME = "/v1/loops/home"
+GROWING = {
+    "arms": ["A", "B", "C"],
+    "features": {"numbers": ["hour"], "categories": {"device": "grow"}, "standardize": False},
+}
 
 
 @pytest.fixture
@@ -121,6 +125,36 @@ def test_an_event_can_be_explained(home: Local) -> None:
         made = home.post("/v1/loops/shop/decide", named).json()
         home.post(f"/v1/loops/shop/events/{made['event_id']}/reward", {"value": 1.0})
     assert made["explanation"]["terms"].keys() >= {"hour", "device"}
+
+
+def test_a_decision_that_cannot_be_explained_is_answered(home: Local) -> None:
+    """It is in the log: an error would have the client take it for refused."""
+    given = {"event_id": "x", "context": [1, 2], "explain": True}
+    first = home.post(HOME + "/decide", given).json()
+    home.post(HOME + "/arms", {"remove": [first["action"]]})
+    again = home.post(HOME + "/decide", given)
+    assert (again.status_code, again.json()["action"]) == (200, first["action"])
+    assert "explanation" not in again.json()
+    assert "was removed" in again.json()["unexplained"]
+    assert home.get(HOME + "/events/x", params={"explain": "true"}).status_code == 422
+    home.put(HOME, {**PLAIN, "mode": "off"})
+    off = home.post(HOME + "/decide", {"context": [1, 2], "explain": True}).json()
+    assert (off["mode"], "the loop was off" in off["unexplained"]) == ("off", True)
+
+
+def test_an_explanation_is_by_arms_and_levels_of_now(home: Local) -> None:
+    home.put("/v1/loops/shop", GROWING)
+    path = "/v1/loops/shop"
+    for name, device in (("old", "mobile"), ("new", "desktop")):
+        context = {"hour": 3, "device": device}
+        home.post(path + "/decide", {"event_id": name, "context": context})
+    action = home.get(path + "/events/old").json()["decision"]["action"]
+    gone = next(arm for arm in "ABC" if arm != action)
+    home.post(path + "/arms", {"remove": [gone]})
+    shown = home.get(path + "/events/old", params={"explain": "true"}).json()["explanation"]
+    assert shown["arm"] == action
+    assert shown["probabilities"].keys() == set("ABC") - {gone}
+    assert shown["terms"].keys() >= {"hour", "device"}
 
 
 def test_time_ends_events_and_what_is_learned(home: Local) -> None:

@@ -2,15 +2,21 @@
 
 import asyncio
 import json
+import math
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
+import httpx
 import pytest
 
+from keyhole.service.http.repeats import Repeats
 from keyhole.service.store import Store
-from tests.service.http.serving import PLAIN, Local, local
+from tests.service.http.serving import PLAIN, Local, Process, local
 
 HOME = "/v1/loops/home"
 
@@ -166,3 +172,70 @@ def test_a_stop_that_cannot_write_ends_with_an_error(
     with pytest.raises(FileUnusable, match="the disk is full"):
         serve(tmp_path, port=0, started=lambda _: threading.Timer(0.05, stop).start())
     assert capsys.readouterr().out == ""
+
+
+def test_a_full_disk_is_told_until_it_takes_rows_again(tmp_path: Path) -> None:
+    """It can be opened and read all the time; only a row that was written shows that it is back."""
+    import resource
+
+    with Process(tmp_path / "data") as served, httpx.Client(base_url=served.url) as client:
+        client.put(HOME, json=PLAIN)
+        number = served.process.pid
+        _, most = resource.prlimit(number, resource.RLIMIT_FSIZE)
+        size = (tmp_path / "data" / "keyhole.db-wal").stat().st_size
+        assert size > 32_768  # what there is can be opened again
+        resource.prlimit(number, resource.RLIMIT_FSIZE, (size, most))
+        for k in range(40):
+            given = {"event_id": f"e{k}", "context": [1, 2]}
+            assert client.post(HOME + "/decide", json=given).status_code == 503
+        for _ in range(20):
+            assert client.get("/readyz").status_code == 503
+            time.sleep(0.06)
+        assert "keyhole_ready 0\n" in client.get("/metrics").text
+        resource.prlimit(number, resource.RLIMIT_FSIZE, (most, most))
+        end = time.monotonic() + 10.0
+        while client.get("/readyz").status_code == 503 and time.monotonic() < end:
+            time.sleep(0.02)
+        given = {"event_id": "e1", "context": [1, 2]}
+        assert client.post(HOME + "/decide", json=given).status_code == 200
+        code, errors = served.stop()
+    lines = [json.loads(line) for line in errors.splitlines()]
+    assert code == 0
+    assert len(lines) < 20
+    written = sum(line.get("status") == 503 for line in lines)
+    left_out = sum(line["lines"] for line in lines if "lines" in line)
+    assert (written + left_out, left_out > 20) == (40, True)
+    assert [line["event"] for line in lines if "event" in line][1:3] == [
+        "the disk failed",
+        "recovered",
+    ]
+
+
+def test_of_equal_lines_a_few_are_written_and_the_others_counted() -> None:
+    time = 0.0
+    repeats = Repeats(lambda: time)
+    assert [repeats.allows("a") for _ in range(8)] == [True] * 5 + [False] * 3
+    assert repeats.allows("b")
+    time = 9.0
+    assert repeats.over() == []
+    time = 10.0
+    assert repeats.over() == [("a", 3)]
+    assert repeats.allows("a")
+    for k in range(2_000):  # texts without end
+        repeats.allows(f"text {k}")
+    assert dict(repeats.over(math.inf))["others"] > 900
+    assert repeats.over(math.inf) == []
+
+
+def test_warnings_of_python_are_lines_of_json() -> None:
+    program = (
+        "import warnings; from keyhole.service.http import logs; logs.to_stderr()\n"
+        "for _ in range(9): warnings.warn('odd', stacklevel=1); warnings.simplefilter('always')\n"
+        "logs.tell_left_out(at_end=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [line.get("logger") for line in lines] == ["py.warnings"] * 5 + [None]
+    assert "UserWarning: odd" in lines[0]["message"]
+    assert lines[-1]["lines"] == 4

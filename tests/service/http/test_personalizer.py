@@ -191,3 +191,43 @@ def test_the_loop_learns_what_is_rewarded(served: Local) -> None:
     answer = ranked(served, {"contextFeatures": [{"hour": 3}], "actions": new})
     chances = {one["id"]: one["probability"] for one in answer["ranking"]}
     assert chances["x"] > 0.7
+
+
+@pytest.mark.parametrize(
+    ("context", "says"),
+    [
+        ('[{"hour": 1, "hour": 2}]', "'hour' twice"),
+        ('[{"user": {"age": 1, "age": 2}}]', "'age' twice"),
+        ('[{"hour": 1}, {"hour": 2}]', "hour must come once"),
+        ('[{"user": {"age": 1}}, {"user.age": 2}]', "user.age must come once"),
+    ],
+)
+def test_a_field_that_comes_twice_is_refused(served: Local, context: str, says: str) -> None:
+    """Of two values one would be lost without a word."""
+    body = f'{{"contextFeatures": {context}, "actions": [{{"id": "a"}}, {{"id": "b"}}]}}'
+    answer = served.post(RANK, body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "BadRequest")
+    assert says in answer.json()["error"]["message"]
+    assert served.get("/v1/loops").json() == {"loops": []}
+    long = body.replace(context, '[{"hour": 1%s}]' % ("0" * 5_000))
+    assert served.post(RANK, long).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/personalizer/v1.0/configuration/service", 404),
+        ("POST", "/personalizer/v1.1-preview.3/multislot/rank", 404),
+        ("POST", "/loops/home/personalizer/v1.0/nope", 404),
+        ("GET", RANK, 405),
+    ],
+)
+def test_errors_of_unknown_routes_have_its_form_too(
+    served: Local, method: str, path: str, status: int
+) -> None:
+    answer = served(method, path)
+    assert (answer.status_code, set(answer.json())) == (status, {"error"})
+    assert set(answer.json()["error"]) == {"code", "message"}
+    assert answer.headers["content-type"] == "application/json"
+    other = served.get("/v1/nope")
+    assert (other.status_code, other.json()["status"]) == (404, 404)

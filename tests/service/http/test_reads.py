@@ -2,6 +2,8 @@
 
 import io
 import json
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pyarrow.ipc
 import pytest
 
 import keyhole as kh
+from keyhole.service import compact
 from tests.service.http.serving import NAMED, PLAIN, Local, local
 
 HOME = "/v1/loops/home"
@@ -43,6 +46,84 @@ def test_a_loop_is_created_shown_listed_and_changed(home: Local) -> None:
     assert (changed["arms"], changed["settings"]["mode"]) == (["A", "B", "C", "D"], "off")
 
 
+def test_put_replaces_all_settings_and_shows_them(home: Local) -> None:
+    given = {**PLAIN, "reward": {"default": 0.0, "wait": "PT1H"}, "mode": "shadow", "baseline": "B"}
+    home.put(HOME, given)
+    answer = home.put(HOME, {"dim": 2, "mode": "off"}).json()
+    assert answer["arms"] == ["A", "B", "C"], "only POST .../arms removes what was learned"
+    settings = answer["settings"]
+    assert (settings["mode"], settings["baseline"]) == ("off", None)
+    assert (settings["reward"]["default"], settings["reward"]["wait"]) == (None, None)
+    assert settings == home.get(HOME).json()["settings"]
+
+
+def test_pages_of_archived_rows_are_gone(tmp_path: Path) -> None:
+    with local(tmp_path) as served:
+        served.put(HOME, {**PLAIN, "reward": {"default": 0.0, "wait": 0.01}})
+        decide_and_reward(served, 3)
+        time.sleep(0.05)
+        assert served.app.service.tick() == 3
+    compact(tmp_path)
+    with local(tmp_path) as served:
+        gone = served.get(HOME + "/log?after=0")
+        assert gone.status_code == 410
+        [after] = re.findall(r"give after=(\d+) or more", gone.json()["detail"])
+        assert served.get(f"{HOME}/log?after={after}").status_code == 200
+
+
+def test_unknown_names_in_a_query_are_refused(home: Local) -> None:
+    decide_and_reward(home, 1)
+    event = HOME + "/events/e0"
+    assert "explanation" in home.get(event + "?explain=true").json()
+    assert home.get(event + "?explain=false").json() == home.get(event).json()
+    for value in ("1", "True", "maybe", ""):
+        answer = home.get(f"{event}?explain={value}")
+        assert answer.status_code == 422
+        assert "explain must be true or false" in answer.json()["detail"]
+    for path in (event + "?explains=true", HOME + "/log?before=3", HOME + "/log?after=0&Limit=1"):
+        answer = home.get(path)
+        assert (answer.status_code, answer.json()["detail"][:15]) == (422, "the query takes")
+
+
+def test_messages_say_what_a_loop_takes(home: Local) -> None:
+    home.put("/v1/loops/shop", NAMED)
+    for path, body, says in (
+        ("shop/decide", {"context": [1.0, 2.0]}, "the loop has the fields ['hour', 'device']"),
+        ("shop/probabilities", {"context": [1.0]}, "the loop has the fields ['hour', 'device']"),
+        ("shop/observe", {"contexts": [[1.0]]}, "the loop has the fields ['hour', 'device']"),
+        ("home/decide", {"context": [1.0, 2.0], "at_least": -1}, ">= 0"),
+        ("home/decide", {"context": [1.0, 2.0], "event_id": "."}, "must not be '.' or '..'"),
+        ("home/decide", {"context": [1.0, 2.0], "event_id": ".."}, "must not be '.' or '..'"),
+    ):
+        answer = home.post(f"/v1/loops/{path}", body)
+        assert answer.status_code == 422
+        assert says in answer.json()["detail"]
+    [line] = home.lines(HOME + "/decide:batch", {"context": [1.0, 2.0], "event_id": ".."})
+    assert "must not be" in line["problem"]["detail"]
+    assert home.post(HOME + "/decide", {"context": [1, 2], "event_id": "..."}).status_code == 200
+    for settings, says in (
+        ({"features": {"nums": ["a"]}}, "features takes numbers, booleans, categories, "),
+        ({"dim": 2, "policy": {"name": "LinUCB", "a": 1}}, "policy takes name, alpha, "),
+    ):
+        answer = home.put("/v1/loops/new", {**settings, "arms": ["A"]})
+        assert (answer.status_code, says in answer.json()["detail"]) == (422, True)
+
+
+def test_settings_of_rewards_that_do_nothing_are_refused(home: Local) -> None:
+    for reward in ({"wait": "PT1S"}, {"late": "ignore"}, {"learn": "at_once", "wait": 600}):
+        answer = home.put("/v1/loops/new", {**PLAIN, "reward": reward})
+        assert answer.status_code == 422
+        assert "whenever they come. Give reward.default" in answer.json()["detail"]
+    ends = {"default": 0.0}, {"learn": "at_end"}, {"learn": "provisional", "default": 1.0}
+    for k, ending in enumerate(ends):
+        shown = home.put(f"/v1/loops/l{k}", {**PLAIN, "reward": ending}).json()["settings"]
+        assert (shown["reward"]["wait"], shown["reward"]["late"]) == ("PT10M", "amend")
+        assert home.put(f"/v1/loops/l{k}", shown).json()["settings"] == shown
+    shown = home.get(HOME).json()["settings"]
+    assert (shown["reward"]["wait"], shown["reward"]["late"]) == (None, None)
+    assert home.put(HOME, shown).json()["version"] == 2
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "status", "says"),
     [
@@ -52,10 +133,15 @@ def test_a_loop_is_created_shown_listed_and_changed(home: Local) -> None:
         ("new", {**PLAIN, "policy": {"name": "Nope"}}, 422, "policy.name"),
         ("new", {**PLAIN, "policy": {"v": -1}}, 422, "policy: v"),
         ("new", {**PLAIN, "policy": {"w": 1}}, 422, "policy"),
+        ("new", {**PLAIN, "policy": {"sharing": "shared", "draw": "joint"}}, 422, "exact"),
         ("new", {**PLAIN, "reward": {"wait": "4 hours"}}, 422, "reward.wait"),
         ("new", {**PLAIN, "arms": ["A", ""]}, 422, "arms"),
         ("new", {**PLAIN, "arms": {"A": {"x": "y" * 2000}}}, 422, "characters"),
         ("new", {**PLAIN, "rewards": {}}, 422, "unknown field"),
+        ("home", {**PLAIN, "missing": "mean"}, 409, "missing of loop 'home' cannot change"),
+        ("new", {**PLAIN, "missing": "drop"}, 422, "missing must be"),
+        ("new", {**NAMED, "features": {"numbers": ["x"], "missing": "drop"}}, 422, "missing must"),
+        ("new", {**NAMED, "standardize": True}, 422, "features.standardize"),
         ("new", {"features": {"arms": 1}}, 422, "features.arms"),
         ("new", {"features": {"cross": [1]}}, 422, "cross"),
         ("n%2Fw", PLAIN, 422, "name of a loop"),
@@ -77,6 +163,19 @@ def test_arms_join_and_leave(home: Local) -> None:
     for wrong in ({}, {"add": ["B"]}, {"remove": ["X"]}, {"add": ["E"], "remove": ["B"]}):
         assert home.post(HOME + "/arms", wrong).status_code == 422
     assert home.get(HOME).json()["arms"] == ["B", "C", "D"]
+
+
+def test_settings_that_are_given_back_add_no_removed_arm(home: Local) -> None:
+    home.post(HOME + "/arms", {"remove": ["A"]})
+    settings = home.get(HOME).json()["settings"]
+    assert settings["arms"] == ["B", "C"]
+    assert home.put(HOME, {**settings, "mode": "off"}).json()["arms"] == ["B", "C"]
+    records = {"A": {"price": 1.0}, "B": {"price": 2.0}}
+    features = {"numbers": ["hour"], "arms": {"numbers": ["price"]}}
+    home.put("/v1/loops/shop", {"arms": records, "features": features})
+    shown = home.post("/v1/loops/shop/arms", {"remove": ["B"]}).json()
+    assert shown["settings"]["arms"] == {"A": {"price": 1.0}}
+    assert home.put(HOME, PLAIN).json()["arms"] == ["B", "C", "A"], "it is named again"
 
 
 def test_contexts_are_observed_without_a_decision(home: Local) -> None:
@@ -172,6 +271,19 @@ def test_a_model_begins_another_loop(home: Local, settings: dict[str, Any]) -> N
     assert home.post("/v1/loops/two/decide", {"context": context}).status_code == 200
 
 
+def test_a_model_is_a_plain_file_of_a_bandit_however_much_has_changed(home: Local) -> None:
+    features = {"numbers": ["hour"], "categories": {"city": "grow"}}
+    home.put("/v1/loops/grown", {"arms": ["A", "B"], "features": features})
+    for k in range(150):
+        context = {"hour": k % 24, "city": f"city {k}"}
+        home.post("/v1/loops/grown/decide", {"event_id": f"e{k}", "context": context})
+        home.post(f"/v1/loops/grown/events/e{k}/reward", {"value": float(k % 3)})
+    model = home.get("/v1/loops/grown/model").content
+    learned = home.get("/v1/loops/grown").json()["learned"]
+    assert kh.Bandit.load(model).counts == learned
+    assert (model[:4], model[-22:-18]) == (b"PK\x03\x04", b"PK\x05\x06")  # and nothing else
+
+
 def test_a_model_replaces_none_and_must_be_one(home: Local) -> None:
     model = home.get(HOME + "/model").content
     assert home.put(HOME + "/model", model).status_code == 409
@@ -180,8 +292,8 @@ def test_a_model_replaces_none_and_must_be_one(home: Local) -> None:
         assert (answer.status_code, "saved Bandit" in answer.text) == (422, True)
     numbered = kh.Bandit(kh.ThompsonSampling(), arms=3, dim=2).to_bytes()
     assert "texts as names" in home.put("/v1/loops/two/model", numbered).text
-    missing = kh.Learner(kh.ThompsonSampling(), missing="mean")
-    other = kh.Bandit(missing, arms=["A"], dim=2).to_bytes()
+    clipped = kh.Learner(kh.ThompsonSampling(), standardize=True, clip=5.0)
+    other = kh.Bandit(clipped, arms=["A"], dim=2).to_bytes()
     assert "cannot have the learner" in home.put("/v1/loops/two/model", other).text
     assert home.get("/v1/loops").json() == {"loops": ["home"]}
 

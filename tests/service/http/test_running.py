@@ -122,7 +122,7 @@ def test_slow_and_endless_clients_are_cut_off(
         many = b"40000\r\n" + b" " * 0x40000 + b"\r\n"
         assert b"413 " in sent(url, chunked, *[many] * 5)
         long = b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000
-        assert b"400 Bad Request" in sent(url, long, b"x" * 40_000, pause=0.05)
+        assert b"431 Request Header Fields Too Large" in sent(url, long, b"x" * 40_000, pause=0.05)
         assert time.monotonic() - start < 4.0
         assert httpx.get(url + "/healthz").status_code == 200
         assert b"400 Bad Request" in sent(url, b"NOT HTTP\r\n\r\n")
@@ -134,6 +134,93 @@ def test_slow_and_endless_clients_are_cut_off(
             with socket.create_connection((str(where.hostname), where.port or 80)) as connection:
                 connection.sendall(part)  # and gone
         assert httpx.get(url + HOME).json()["version"] == 2
+
+
+def test_a_client_that_takes_no_answer_is_cut_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    with threaded(tmp_path, Options(limits=Limits(seconds=0.2))) as url:
+        where = urlsplit(url)
+        with socket.create_connection((str(where.hostname), where.port or 80)) as connection:
+            asked = 1_000
+            # Answers of 20 MB and more: none of the buffers on the way takes them.
+            connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * asked)
+            end = time.monotonic() + 10.0
+            while "was not taken" not in caplog.text and time.monotonic() < end:
+                time.sleep(0.02)
+            assert "the answer was not taken within 0.2 seconds" in caplog.text
+            connection.settimeout(5.0)
+            got = 0
+            try:
+                while data := connection.recv(1 << 20):
+                    got += data.count(b"HTTP/1.1 200")
+            except ConnectionError:
+                pass
+            assert got < asked, "the connection was closed"
+        assert httpx.get(url + "/healthz").status_code == 200
+    assert [one.levelname for one in caplog.records if one.levelname == "ERROR"] == []
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n" % (b"x" * 70_000),
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n%s\r\n" % (b"X: 12345678\r\n" * 6_000),
+        b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"x" * 70_000),
+    ],
+)
+def test_a_head_that_comes_at_once_is_bounded_too(tmp_path: Path, head: bytes) -> None:
+    with threaded(tmp_path) as url:
+        assert sent(url, head).startswith(b"HTTP/1.1 431 ")
+        # A body that comes with its head is none of it.
+        body = b'{"context": [1], "actions": [{"id": "A"}], "event_id": "%s"}' % (b"x" * 100_000)
+        whole = (
+            b"POST /v1/loops/home/decide HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+        )
+        assert sent(url, whole).startswith(b"HTTP/1.1 422 ")
+
+
+def half_closed(url: str, given: bytes = b"") -> bytes:
+    """Send bytes, close this side of the connection, and return all that comes back."""
+    where = urlsplit(url)
+    with socket.create_connection((str(where.hostname), where.port or 80), timeout=5) as connection:
+        connection.sendall(given)
+        connection.shutdown(socket.SHUT_WR)
+        got = b""
+        while data := connection.recv(65_536):
+            got += data
+        return got
+
+
+def check_half_closed(url: str) -> None:
+    httpx.put(url + HOME, json=PLAIN)
+    head = b"POST /v1/loops/home/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    requests = []
+    for k in range(3):
+        body = b'{"event_id": "h-%d", "context": [1, 2]}' % k
+        requests.append(head % len(body) + body)
+    assert half_closed(url, requests[0]).count(b'"event_id":"h-0"') == 1
+    # Several at once, and what is not whole after them.
+    for rest in (b"", b"GET /heal", head % 100 + b"{"):
+        got = half_closed(url, b"".join(requests) + rest)
+        assert [got.count(b'"event_id":"h-%d"' % k) for k in range(3)] == [1, 1, 1], (rest, got)
+    assert half_closed(url, head % 100 + b"{") == b""
+    assert half_closed(url) == b""
+    got = half_closed(url, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert got.endswith(b'{"status":"ok"}')
+    assert httpx.get(url + HOME).json()["version"] == 5
+
+
+def test_a_client_that_closes_its_side_is_answered(tmp_path: Path) -> None:
+    """With the event loop of Python, and with uvloop."""
+    with threaded(tmp_path / "one") as url:
+        check_half_closed(url)
+    with Process(tmp_path / "two") as served:
+        check_half_closed(served.url)
+        assert served.stop()[0] == 0
 
 
 def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from keyhole.errors import FileError, FileMissing
-from keyhole.service import Conflict, LoopSettings, Options, application, loops_of
+from keyhole.service import Conflict, LoopSettings, Options, application, loops_of, verify
 from tests.service.http.serving import PLAIN, Local, local
 
 HOME = "/v1/loops/home"
@@ -151,3 +151,25 @@ def test_settings_that_cannot_change_leave_the_folder(tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="dim of loop 'home' cannot change"):
         application(tmp_path, Options(loops=changed))
     application(tmp_path, Options(loops=home)).service.close()
+
+
+def test_arms_that_were_removed_stay_so_at_the_next_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "keyhole.service")
+    file, folder = tmp_path / "loops.toml", tmp_path / "data"
+    file.write_text(TOML)
+    with local(folder, Options(loops=loops_of(file))) as served:
+        gone = served.post("/v1/loops/lists/arms", {"remove": ["y"]}).json()
+        assert gone["arms"] == gone["settings"]["arms"] == ["x"]
+    file.write_text(TOML.replace("dim = 3", 'dim = 3\nmode = "off"'))
+    with local(folder, Options(loops=loops_of(file))) as served:
+        shown = served.get("/v1/loops/lists").json()
+        assert (shown["arms"], shown["settings"]["mode"]) == (["x"], "off")
+        assert '"loop":"lists","arms":["y"]' in caplog.text
+        assert served.post("/v1/loops/lists/arms", {"add": ["y"]}).json()["arms"] == ["x", "y"]
+    caplog.clear()
+    with local(folder, Options(loops=loops_of(file))) as served:
+        assert served.get("/v1/loops/lists").json()["arms"] == ["x", "y"]
+    assert "removed" not in caplog.text
+    verify(folder)

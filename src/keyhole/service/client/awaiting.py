@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, SupportsFloat
 
 import httpx
 
-from keyhole.service.client.calls import AGAIN, Answer, Call, Calls, ServiceError
+from keyhole.service.client.calls import AGAIN, Answer, Call, Calls, Given
 from keyhole.service.http import EventView, LoopView
-from keyhole.service.requests import Action, Context, DecideAnswer, RewardAnswer
+from keyhole.service.requests import Action, DecideAnswer, RewardAnswer
 from keyhole.service.settings import LoopSettings
 
 
@@ -19,14 +19,8 @@ class AsyncClient(Calls):
 
     Parameters
     ----------
-    url : str, default "http://127.0.0.1:8000"
-        The address of the service.
-    key : str, optional
-        A key of `keyhole keys add`.
-    timeout : float, default 10
-        Seconds to wait for an answer.
-    retries : int, default 4
-        How often a request without an answer is sent again, after pauses that double.
+    url, key, timeout, patience
+        As in `Client`.
     """
 
     def __init__(
@@ -35,9 +29,9 @@ class AsyncClient(Calls):
         *,
         key: str | None = None,
         timeout: float = 10.0,
-        retries: int = 4,
+        patience: float = 10.0,
     ) -> None:
-        super().__init__(url, key=key, timeout=timeout, retries=retries)
+        super().__init__(url, key=key, timeout=timeout, patience=patience)
         self._http = httpx.AsyncClient(**self._options)
 
     async def create(self, loop: str, settings: LoopSettings | dict[str, Any]) -> LoopView:
@@ -55,7 +49,7 @@ class AsyncClient(Calls):
     async def decide(
         self,
         loop: str,
-        context: Context,
+        context: Given,
         *,
         actions: Iterable[Action | str | Mapping[str, Any]] | None = None,
         event_id: str | None = None,
@@ -72,7 +66,7 @@ class AsyncClient(Calls):
         return await self._send(self.decide_call(loop, context, given))
 
     async def reward(
-        self, loop: str, event_id: str, value: float, reward_id: str | None = None
+        self, loop: str, event_id: str, value: SupportsFloat, reward_id: str | None = None
     ) -> RewardAnswer:
         """Send a reward of an event; as `Client.reward`.
 
@@ -118,14 +112,16 @@ class AsyncClient(Calls):
         await self.close()
 
     async def _send(self, call: Call[Answer]) -> Answer:
-        for attempt in range(self._retries + 1):
+        attempts = self.attempts()
+        while True:
             try:
                 response = await self._http.request(call.method, call.path, content=call.content)
             except httpx.TransportError as reason:
-                if attempt == self._retries:
-                    raise ServiceError(f"no answer: {type(reason).__name__}: {reason}") from reason
+                pause = attempts.pause()
+                if pause is None:
+                    raise attempts.error(reason) from reason
             else:
-                if response.status_code not in AGAIN or attempt == self._retries:
+                pause = attempts.pause() if response.status_code in AGAIN else None
+                if pause is None:
                     return call.answer(response)
-            await asyncio.sleep(self.pause(attempt))
-        raise AssertionError("the last attempt returns or raises")
+            await asyncio.sleep(pause)

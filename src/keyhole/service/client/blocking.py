@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, SupportsFloat
 
 import httpx
 
-from keyhole.service.client.calls import AGAIN, Answer, Call, Calls, ServiceError
+from keyhole.service.client.calls import AGAIN, Answer, Call, Calls, Given
 from keyhole.service.http import EventView, LoopView
-from keyhole.service.requests import Action, Context, DecideAnswer, RewardAnswer
+from keyhole.service.requests import Action, DecideAnswer, RewardAnswer
 from keyhole.service.settings import LoopSettings
 
 
@@ -25,8 +25,9 @@ class Client(Calls):
         A key of `keyhole keys add`.
     timeout : float, default 10
         Seconds to wait for an answer.
-    retries : int, default 4
-        How often a request without an answer is sent again, after pauses that double.
+    patience : float, default 10
+        Seconds for which a request that got no answer is sent again, after pauses that double;
+        longer than a service takes to restart. 0 sends it once.
     """
 
     def __init__(
@@ -35,9 +36,9 @@ class Client(Calls):
         *,
         key: str | None = None,
         timeout: float = 10.0,
-        retries: int = 4,
+        patience: float = 10.0,
     ) -> None:
-        super().__init__(url, key=key, timeout=timeout, retries=retries)
+        super().__init__(url, key=key, timeout=timeout, patience=patience)
         self._http = httpx.Client(**self._options)
 
     def create(self, loop: str, settings: LoopSettings | dict[str, Any]) -> LoopView:
@@ -55,7 +56,7 @@ class Client(Calls):
     def decide(
         self,
         loop: str,
-        context: Context,
+        context: Given,
         *,
         actions: Iterable[Action | str | Mapping[str, Any]] | None = None,
         event_id: str | None = None,
@@ -67,8 +68,8 @@ class Client(Calls):
         ----------
         loop : str
             The loop.
-        context : dict or list
-            Fields by name, or numbers; None is a missing entry.
+        context : dict, list or array
+            Fields by name, or numbers, also those of NumPy; None and NaN are missing entries.
         actions : iterable, optional
             The candidates: names, or dicts with "id" and "features".
         event_id : str, optional
@@ -80,7 +81,7 @@ class Client(Calls):
         return self._send(self.decide_call(loop, context, given))
 
     def reward(
-        self, loop: str, event_id: str, value: float, reward_id: str | None = None
+        self, loop: str, event_id: str, value: SupportsFloat, reward_id: str | None = None
     ) -> RewardAnswer:
         """Send a reward of an event.
 
@@ -93,8 +94,8 @@ class Client(Calls):
         value : float
             The reward.
         reward_id : str, optional
-            What tells it from others of the event; a random text by default, so that each call
-            counts, and once.
+            Distinguishes it from others of the event; a random text by default, so that each call
+            counts once.
         """
         return self._send(self.reward_call(loop, event_id, value, reward_id))
 
@@ -137,14 +138,16 @@ class Client(Calls):
         self.close()
 
     def _send(self, call: Call[Answer]) -> Answer:
-        for attempt in range(self._retries + 1):
+        attempts = self.attempts()
+        while True:
             try:
                 response = self._http.request(call.method, call.path, content=call.content)
             except httpx.TransportError as reason:
-                if attempt == self._retries:
-                    raise ServiceError(f"no answer: {type(reason).__name__}: {reason}") from reason
+                pause = attempts.pause()
+                if pause is None:
+                    raise attempts.error(reason) from reason
             else:
-                if response.status_code not in AGAIN or attempt == self._retries:
+                pause = attempts.pause() if response.status_code in AGAIN else None
+                if pause is None:
                     return call.answer(response)
-            time.sleep(self.pause(attempt))
-        raise AssertionError("the last attempt returns or raises")
+            time.sleep(pause)

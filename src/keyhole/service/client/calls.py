@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import math
 import random
+import time
 import uuid
-from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, SupportsFloat, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from keyhole.errors import InvalidValue, KeyholeError, MissingExtra, install_line
+from keyhole.errors import InvalidValue, KeyholeError, MissingExtra, install_line, shown
 from keyhole.service.http import Done, EventView, LoopView
 from keyhole.service.requests import (
     Action,
-    Context,
     DecideAnswer,
     DecideRequest,
     RewardAnswer,
@@ -34,31 +34,72 @@ except ImportError as _reason:  # pragma: no cover - tests have it
     raise MissingExtra(f"the client needs httpx: {install_line('service')}") from _reason
 
 Answer = TypeVar("Answer")
+
+
+class Array(Protocol):
+    """An array, such as one of NumPy, which is not needed here."""
+
+    def tolist(self) -> Any:
+        """Return its numbers."""
+
+
+# A context as programs have it.
+Given: TypeAlias = Mapping[str, Any] | Sequence[Any] | Array
 # Statuses after which the same request may succeed.
 AGAIN = frozenset({408, 429, 502, 503, 504})
 
 
 def encoded(content: object) -> bytes:
-    """Return JSON, or raise `InvalidValue` if a number is not finite: JSON would make it null."""
-    _check_finite(msgspec.to_builtins(content), "request")
-    return msgspec.json.encode(content)
+    """Return JSON. Numbers and arrays of NumPy become plain ones.
+
+    NaN becomes null, a missing entry; the value of a reward has to be a number.
+
+    Raises
+    ------
+    InvalidValue
+        If a number is infinite, or a value cannot be sent.
+    """
+    plain = msgspec.to_builtins(content, enc_hook=_plain)
+    return msgspec.json.encode(_finite(plain, "request"))
 
 
-def _check_finite(value: object, place: str) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidValue(
-            f"{place} must be a finite number, or None if it is missing, got {value}"
-        )
+def _plain(value: Any) -> Any:
+    """Return a number or an array of NumPy, or of a similar type, as plain values."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise InvalidValue(
+        f"a request must have numbers, texts, lists and dicts, got {type(value).__name__}"
+    )
+
+
+def _finite(value: Any, place: str) -> Any:
+    if isinstance(value, float):
+        if math.isinf(value):
+            raise InvalidValue(
+                f"{place} must be a finite number, or None if it is missing, got {value}"
+            )
+        return None if math.isnan(value) else value
     if isinstance(value, dict):
-        for name, one in value.items():
-            _check_finite(one, f"{place}.{name}")
+        return {name: _finite(one, f"{place}.{name}") for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one, f"{place}[{k}]") for k, one in enumerate(value)]
+    return value
+
+
+def _check_ordered(name: str, value: object) -> None:
+    """Raise `InvalidValue` if a value is a set, or has one: numbers would be sent in any order."""
+    if isinstance(value, set | frozenset):
+        raise InvalidValue(f"{name} must have an order, as a list has, got {shown(value)}")
+    if isinstance(value, Mapping):
+        for field, one in value.items():
+            _check_ordered(f"{name}.{field}", one)
     elif isinstance(value, list | tuple):
         for k, one in enumerate(value):
-            _check_finite(one, f"{place}[{k}]")
+            _check_ordered(f"{name}[{k}]", one)
 
 
 class ServiceError(KeyholeError):
-    """An answer that is an error, or none at all.
+    """The service answered with an error, or not at all.
 
     Parameters
     ----------
@@ -101,39 +142,67 @@ def _error(response: httpx.Response) -> ServiceError:
     return ServiceError(f"{response.status_code}: {detail}", response.status_code, name)
 
 
+class Attempts:
+    """The attempts of one request. All requests may be repeated: they have ids, or only read.
+
+    Parameters
+    ----------
+    patience : float
+        Seconds after which no further one begins.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._began, self._patience, self._count = time.monotonic(), patience, 0
+
+    def pause(self) -> float | None:
+        """Return the seconds before the next attempt, or None if there is none.
+
+        They double up to a second, and are random, so that clients do not retry all at once.
+        """
+        seconds = min(0.05 * 2.0**self._count, 1.0) * random.uniform(0.5, 1.5)
+        self._count += 1
+        left = self._began + self._patience - time.monotonic()
+        return min(seconds, left) if left > 0.0 else None
+
+    def error(self, reason: Exception) -> ServiceError:
+        """Return the exception of a request that got no answer."""
+        seconds = time.monotonic() - self._began
+        times = f"{self._count} times in {seconds:.1f} s"
+        return ServiceError(f"no answer, asked {times}: {type(reason).__name__}: {reason}")
+
+
 class Calls:
     """The requests of both clients, without sending them.
 
     Parameters
     ----------
-    url : str, default "http://127.0.0.1:8000"
-        The address of the service.
-    key : str, optional
-        A key of `keyhole keys add`.
-    timeout : float, default 10
-        Seconds to wait for an answer.
-    retries : int, default 4
-        How often a request without an answer is sent again, after pauses that double.
+    url, key, timeout, patience
+        As in `Client`.
     """
 
     def __init__(
         self,
-        url: str = "http://127.0.0.1:8000",
+        url: str,
         *,
-        key: str | None = None,
-        timeout: float = 10.0,
-        retries: int = 4,
+        key: str | None,
+        timeout: float,
+        patience: float,
     ) -> None:
+        if not _is_address(url):
+            raise InvalidValue(
+                "url must be an address such as 'http://localhost:8000' or 'https://example.org', "
+                f"got {shown(url)}"
+            )
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._options: dict[str, Any] = {
             "base_url": url,
             "headers": {**headers, "Content-Type": "application/json"},
             "timeout": timeout,
         }
-        self._retries = retries
+        self._patience = patience
 
     def decide_call(
-        self, loop: str, context: Context, given: Mapping[str, Any]
+        self, loop: str, context: Given, given: Mapping[str, Any]
     ) -> Call[DecideAnswer]:
         """Return the request of a decision.
 
@@ -150,13 +219,16 @@ class Calls:
         if options.get("event_id") is None:
             options["event_id"] = str(uuid.uuid4())
         actions = options.pop("actions", None)
+        _check_ordered("context", context)
+        _check_ordered("actions", actions)
         if actions is not None:
             options["actions"] = [_action(one) for one in actions]
-        request = DecideRequest(context=context, **options)
+        contexts: Any = context  # an array becomes a list
+        request = DecideRequest(context=contexts, **options)
         return Call("POST", f"{loop_path(loop)}/decide", encoded(request), DecideAnswer)
 
     def reward_call(
-        self, loop: str, event_id: str, value: float, reward_id: str | None
+        self, loop: str, event_id: str, value: SupportsFloat, reward_id: str | None
     ) -> Call[RewardAnswer]:
         """Return the request of a reward.
 
@@ -169,8 +241,15 @@ class Calls:
         reward_id : str, optional
             Its id.
         """
+        try:
+            is_finite = math.isfinite(value)
+        except (TypeError, OverflowError):
+            is_finite = False
+        if not is_finite:
+            raise InvalidValue(f"value must be a finite number, got {shown(value)}")
         name = str(uuid.uuid4()) if reward_id is None else reward_id
-        body = encoded(RewardRequest(value=value, reward_id=name))
+        number: Any = value
+        body = encoded(RewardRequest(value=number, reward_id=name))
         return Call("POST", f"{event_path(loop, event_id)}/reward", body, RewardAnswer)
 
     def create_call(self, loop: str, settings: LoopSettings | dict[str, Any]) -> Call[LoopView]:
@@ -209,9 +288,17 @@ class Calls:
         """Return the request that shows a loop."""
         return Call("GET", loop_path(loop), None, LoopView)
 
-    def pause(self, attempt: int) -> float:
-        """Return the seconds before the next attempt; random, so that clients do not agree."""
-        return min(0.05 * 2.0**attempt, 2.0) * random.uniform(0.5, 1.5)
+    def attempts(self) -> Attempts:
+        """Begin to count the attempts of a request."""
+        return Attempts(self._patience)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        found = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return found.scheme in ("http", "https") and bool(found.host)
 
 
 def _action(given: Action | str | Mapping[str, Any]) -> Action:

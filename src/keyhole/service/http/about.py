@@ -13,10 +13,10 @@ class About(NamedTuple):
     summary : str
         A sentence.
     answers : dict of int to type
-        The type of the answer for each status of success; None if it has no schema. If there are
-        several lines, the types of a line.
+        The type of the answer for each status of success; None if it has no schema. With `lines`,
+        the types of a line.
     body : type, optional
-        The type of the body; of a line if there are several.
+        The type of the body; with `lines`, of a line.
     query : dict, optional
         The schema of each parameter of the query.
     problems : tuple of int, default ()

@@ -2,7 +2,7 @@
 
 A browser sends requests for any page that its user visits, also to loopback. Requests that a page
 of another origin makes are therefore refused, and so is a host name that is not of this machine
-while there are no keys: a name that another site made to point here.
+while there are no keys: another site may have made that name point here.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Access:
     keys : KeyFile
         The keys.
     is_public : bool, default False
-        Whether others than programs of this machine can reach the service: keys are then needed,
-        also if all of them were revoked.
+        Whether programs of other machines can reach the service: keys are then needed, also if all
+        of them were revoked.
     origins : tuple of str, default ()
         Origins of pages that may send requests, such as "https://shop.example".
     """
@@ -47,7 +47,7 @@ class Access:
     ) -> None:
         self.keys, self._is_public = keys, is_public
         self._origins = frozenset(origin.encode() for origin in origins)
-        self._hosts: set[bytes] = set()  # that were found to be of this machine
+        self._hosts: set[bytes] = set()  # names that were found to be of this machine
 
     def check(self, request: Request, role: Role, loop: str | None) -> None:
         """Raise a `Problem` of status 401 or 403 unless a request may be served.
@@ -64,15 +64,20 @@ class Access:
         headers = request.headers
         if b"origin" in headers or b"sec-fetch-site" in headers:
             self._check_origin(headers)
-        if not self._is_public and not self.keys.exists:
-            self._check_host(headers.get(b"host", b""))
+        if self._is_open:
+            self.check_host(request)
             request.key = ANYONE
             return
         key = self._key(headers)
         if not key.allows(role, loop):
             needed = f"role {role}" + ("" if loop is None else f" for loop {loop!r}")
-            raise Problem(403, f"key {key.name!r} must have the {needed}, and has not")
+            raise Problem(403, f"key {key.name!r} must have the {needed}, and does not")
         request.key = key
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether programs of this machine need no key."""
+        return not self._is_public and not self.keys.exists
 
     def _key(self, headers: dict[bytes, bytes]) -> Key:
         given = headers.get(b"authorization")
@@ -101,12 +106,14 @@ class Access:
         if not own or site not in (b"same-origin", b"none"):
             raise Problem(
                 403,
-                "requests of pages of another origin are not served; 'keyhole serve --origin' "
+                "requests from pages of another origin are not served; 'keyhole serve --origin' "
                 "allows one",
             )
 
-    def _check_host(self, host: bytes) -> None:
-        if host in self._hosts:
+    def check_host(self, request: Request) -> None:
+        """Raise a `Problem` of status 403 if no keys are needed, but the host is not local."""
+        host = request.headers.get(b"host", b"")
+        if host in self._hosts or not self._is_open:
             return
         name = host.decode("latin-1")
         name = name[: name.rindex("]") + 1] if "]" in name else name.partition(":")[0]

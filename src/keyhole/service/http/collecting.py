@@ -1,9 +1,9 @@
 """Garbage collection of the server's process: full collections when nobody waits.
 
-Python looks for cycles in all objects again and again while their number grows. With 20,000 events
-in memory that takes 100 ms, several times a minute, in the midst of requests. The service makes
-next to no cycles: all else is freed by its count of references. So the young are looked at as
-usual, and all objects when there are no requests, or after a while in any case.
+Python searches all objects for cycles again and again while their number grows. With 20,000 events
+in memory that takes 100 ms, several times a minute, in the middle of requests. The service makes
+hardly any cycles: everything else is freed by its reference count. So young objects are searched as
+usual, and all of them when there are no requests, or after a while in any case.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# Objects that are made before the young are looked at, then those that survived; never all.
+# Objects that are made before the youngest generation is searched, then the middle one; never all.
 THRESHOLDS = (2_000, 8, 1_000_000)
-# Seconds between two looks for a pause; between full collections at least, and at most.
+# Seconds between two checks for a pause; least and most seconds between full collections.
 STEP, LEAST, MOST = 1.0, 60.0, 900.0
 
 
 @contextmanager
 def kept_thresholds() -> Iterator[None]:
-    """Set the thresholds of the server, and in the end those that were there."""
+    """Set the thresholds of the server, and restore those of before at the end."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()  # modules and their functions: they are never garbage

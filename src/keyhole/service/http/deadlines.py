@@ -1,6 +1,6 @@
-"""`Deadlines`: what ends requests of slow clients, by one timer for all.
+"""`Deadlines`: ends requests of slow clients, by one timer for all of them.
 
-A timer for every request would cost more than reading it: most bodies are there at once.
+A timer for every request would cost more than reading it: most bodies come at once.
 """
 
 from __future__ import annotations

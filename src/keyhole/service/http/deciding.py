@@ -17,33 +17,37 @@ from keyhole.service.service import UnknownLoop
 if TYPE_CHECKING:
     from keyhole.service.http.app import Application
 
+ONCE = (JSON,)
 REPLAY = (JSON, (b"idempotent-replay", b"true"))
 _decoder = msgspec.json.Decoder(DecideRequest)
 
 
-async def decide(app: Application, request: Request) -> Response:
-    """Decide, and answer when the decision is on the disk."""
-    given = _decoder.decode(await request.body(app.limits.body))
-    decided = decided_by(app, request, given)
-    # Encoded while the disk works.
-    response = (
-        responses.json(decided.answer, 200, REPLAY)
-        if decided.is_replay
-        else responses.json(decided.answer)
-    )
-    await app.commits.wait(decided.unit)
-    return response
-
-
-def decided_by(app: Application, request: Request, given: DecideRequest) -> Decided:
-    """Decide in the loop of a request, which is made if it is not there.
+def decide(app: Application, request: Request, body: bytes) -> tuple[Response, int]:
+    """Decide.
 
     Parameters
     ----------
     app : Application
         The application.
     request : Request
-        The request, whose key must be one of role "admin" to make a loop.
+        The request.
+    body : bytes
+        Its body.
+    """
+    decided = decided_by(app, request, _decoder.decode(body))
+    headers = REPLAY if decided.is_replay else ONCE
+    return responses.json(decided.answer, 200, headers), decided.unit
+
+
+def decided_by(app: Application, request: Request, given: DecideRequest) -> Decided:
+    """Decide in the loop of a request, which is made if it does not exist.
+
+    Parameters
+    ----------
+    app : Application
+        The application.
+    request : Request
+        The request, whose key must have the role "admin" to make a loop.
     given : DecideRequest
         Its content.
     """
@@ -63,10 +67,15 @@ def decided_by(app: Application, request: Request, given: DecideRequest) -> Deci
 async def decide_batch(app: Application, request: Request) -> Response:
     """Decide for each line, and answer each with a status of its own."""
 
-    def one(line: bytes) -> tuple[int, Any]:
+    def one(number: int, line: bytes) -> tuple[int, Any]:
         decided = decided_by(app, request, _decoder.decode(line))
+        answer = decided.answer
         return decided.unit, batches.Decision(
-            status=200, answer=decided.answer, replay=decided.is_replay
+            line=number,
+            event_id=answer.event_id,
+            status=200,
+            answer=answer,
+            replay=decided.is_replay,
         )
 
     return await batches.answered(app, request, one)

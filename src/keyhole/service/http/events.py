@@ -1,4 +1,4 @@
-"""Routes of events: rewards, activation, what became of one, and forgetting it."""
+"""Routes of events: reward, activate, show and forget one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from keyhole.errors import shown
 from keyhole.online import rows
 from keyhole.service.answers import decide_answer
 from keyhole.service.events import State
 from keyhole.service.http import batches, responses
+from keyhole.service.http.problems import Problem
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import Response
 from keyhole.service.loop import Loop
@@ -40,11 +42,13 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     decision : DecideAnswer
         What was answered.
     rewards : dict of str to float
-        The rewards that came, by their ids.
+        The rewards that came and count, by their ids.
+    uncounted : dict of str to float
+        The rewards that were answered as late or ignored, by their ids: they never count.
     total : float or None
-        What they come to.
+        What the rewards that count come to.
     learned : float or None
-        What was learned; null if nothing was.
+        What the sums have of it; null if nothing was learned, or the arm was removed.
     due : float or None
         When rewards are no longer waited for, in seconds since 1970.
     seq : int
@@ -57,6 +61,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     state: EventState
     decision: DecideAnswer
     rewards: dict[str, float]
+    uncounted: dict[str, float]
     total: float | None
     learned: float | None
     due: float | None
@@ -76,35 +81,54 @@ _reward = msgspec.json.Decoder(RewardRequest)
 _reward_line = msgspec.json.Decoder(RewardLine)
 
 
-async def reward(app: Application, request: Request) -> Response:
-    """Take a reward of an event."""
-    given = _reward.decode(await request.body(app.limits.body))
+def reward(app: Application, request: Request, body: bytes) -> tuple[Response, int]:
+    """Take a reward of an event.
+
+    Parameters
+    ----------
+    app : Application
+        The application.
+    request : Request
+        The request.
+    body : bytes
+        Its body.
+    """
+    given = _reward.decode(body)
     loop = app.ready().loop(request.params[0])
-    response = responses.json(loop.reward(request.params[1], given.value, given.reward_id))
-    await app.commits.wait(loop.unit)
-    return response
+    answer = loop.reward(request.params[1], given.value, given.reward_id)
+    return responses.json(answer), loop.unit
 
 
 async def reward_batch(app: Application, request: Request) -> Response:
     """Take the reward of each line, and answer each with a status of its own."""
 
-    def one(line: bytes) -> tuple[int, Any]:
+    def one(number: int, line: bytes) -> tuple[int, Any]:
         given = _reward_line.decode(line)
         loop = app.ready().loop(request.params[0])
         answer = loop.reward(given.event_id, given.value, given.reward_id)
-        return loop.unit, batches.Reward(status=200, answer=answer)
+        return loop.unit, batches.Reward(
+            line=number, event_id=given.event_id, status=200, answer=answer
+        )
 
     return await batches.answered(app, request, one)
 
 
-async def activate(app: Application, request: Request) -> Response:
-    """Make a deferred event active."""
-    await request.body(app.limits.body)
+def activate(app: Application, request: Request, _body: bytes) -> tuple[Response, int]:
+    """Make a deferred event active.
+
+    Parameters
+    ----------
+    app : Application
+        The application.
+    request : Request
+        The request.
+    _body : bytes
+        Its body, which is not used.
+    """
     loop = app.ready().loop(request.params[0])
     loop.activate(request.params[1])
     done = Done(event_id=request.params[1], status="active", version=loop.version)
-    await app.commits.wait(loop.unit)
-    return responses.json(done)
+    return responses.json(done), loop.unit
 
 
 async def forget(app: Application, request: Request) -> Response:
@@ -118,8 +142,11 @@ async def forget(app: Application, request: Request) -> Response:
 
 async def event(app: Application, request: Request) -> Response:
     """Show an event."""
+    explain = request.query("explain").get("explain", "false")
+    if explain not in ("true", "false"):
+        raise Problem(422, f"explain must be true or false, got {shown(explain)}")
     loop = app.ready().loop(request.params[0])
-    view = event_view(loop, request.params[1], explain=request.query().get("explain") == "true")
+    view = event_view(loop, request.params[1], explain=explain == "true")
     await app.commits.wait(loop.unit)
     return responses.json(view)
 
@@ -138,7 +165,6 @@ def event_view(loop: Loop, name: str, *, explain: bool = False) -> EventView:
     """
     found = loop.journal.event(name)
     row = loop.journal.row_of(found)
-    settings = loop.settings.reward
     states: dict[State, EventState] = {
         State.DEFERRED: "deferred",
         State.OPEN: "open",
@@ -147,9 +173,10 @@ def event_view(loop: Loop, name: str, *, explain: bool = False) -> EventView:
     return EventView(
         event_id=found.name,
         state=states[found.state],
-        decision=decide_answer(row, None),
+        decision=decide_answer(row),
         rewards=found.rewards,
-        total=found.total(settings.aggregate, settings.default),
+        uncounted=found.uncounted,
+        total=found.total(loop.settings.reward),
         learned=found.learned,
         due=found.due,
         seq=found.seq,

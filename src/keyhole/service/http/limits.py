@@ -1,7 +1,7 @@
-"""`Limits`: how much a client may send, and the checks of what is not of fixed form.
+"""`Limits`: how much a client may send.
 
-msgspec checks types while it decodes. What remains is size: of names, of lists, and of nesting in
-values that may be anything.
+msgspec checks types while it decodes. The sizes of names and lists, and the nesting of values that
+may be anything, are checked here.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyhole.errors import InvalidValue, shown
-from keyhole.service.loop import LONGEST_ID
-from keyhole.service.requests import DecideRequest
+from keyhole.service.requests import DecideRequest, check_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class Limits:
     text : int, default 1,000
         Characters of a text, and of the name of a field.
     seconds : float, default 30
-        How long a request may take to come, and an answer to be taken.
+        How long a client may take to send a request, and to read an answer.
     log_rows : int, default 10,000
         Rows of one page of the log.
     """
@@ -59,7 +58,7 @@ class Limits:
                     f"actions must be at most {self.actions}, got {len(request.actions)}"
                 )
             for action in request.actions:
-                check_name("actions: id", action.id)
+                check_id("actions: id", action.id)
                 if action.features:
                     self.check_record("actions: features", action.features)
         if request.exclude and len(request.exclude) > self.actions:
@@ -68,7 +67,7 @@ class Limits:
             )
 
     def check_record(self, name: str, record: Any) -> None:
-        """Raise `InvalidValue` if a record has too many or too deep fields.
+        """Raise `InvalidValue` if a record has too many, too long or too deeply nested fields.
 
         Parameters
         ----------
@@ -122,19 +121,3 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [*value, *value.values()]
     return value if isinstance(value, list) else []
-
-
-def check_name(name: str, given: str) -> None:
-    """Raise `InvalidValue` unless a text can be the name of an arm.
-
-    Parameters
-    ----------
-    name : str
-        What it is called in messages.
-    given : str
-        The text.
-    """
-    if not 0 < len(given) <= LONGEST_ID or not given.isprintable():
-        raise InvalidValue(
-            f"{name} must be a text of 1 to {LONGEST_ID} printable characters, got {shown(given)}"
-        )

@@ -1,7 +1,7 @@
 """The route of the log: its rows in order, a page at a time, as JSON lines or as Arrow.
 
-A page ends at `limit` rows, or earlier where it grows large. The next one is `after` the number of
-its last row; an empty page is the end, so far.
+A page ends at `limit` rows, or earlier where it grows large. The next one begins `after` the number
+of its last row; an empty page is the end, so far.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGE_BYTES = 8 << 20
 
 async def log(app: Application, request: Request) -> Response:
     """Return rows of the log of a loop."""
-    query = request.query()
+    query = request.query("after", "limit")
     after = whole(query, "after", 0, 2**62)
     limit = whole(query, "limit", PAGE_ROWS, app.limits.log_rows, least=1)
     loop = app.ready().loop(request.params[0])
@@ -77,7 +77,7 @@ def whole(query: dict[str, str], name: str, default: int, most: int, *, least: i
     name : str
         The name of the parameter.
     default : int
-        What it is if it is not there.
+        What it is if the query does not have it.
     most, least : int
         What it may be.
     """

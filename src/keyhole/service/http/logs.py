@@ -1,13 +1,15 @@
-"""Structured logs: a line of JSON for each request, if wanted, and for each failure, always.
+"""Structured logs: a line of JSON for each failure and, if wanted, for each request.
 
 The loggers are `keyhole.service` (failures, starts, stops) and `keyhole.service.requests`. No body,
-no key and no context is written.
+no key and no context is written. Of equal lines, such as those of a full disk, a few are written,
+and then how many were left out.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+import math
 import secrets
 import time
 import traceback
@@ -15,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from keyhole.service.http.repeats import Repeats
 from keyhole.service.http.responses import Header, Scope
 
 _events = logging.getLogger("keyhole.service")
@@ -35,12 +38,44 @@ class Lines(logging.Formatter):
         return _line(**fields)
 
 
+class Few(logging.Filter):
+    """Lets only a few of equal lines through; lines of requests are never equal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.repeats = Repeats()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a line is written."""
+        if record.name == _requests.name:
+            return True
+        kind = getattr(record, "kind", None) or f"{record.name}: {record.getMessage()}"
+        return self.repeats.allows(kind)
+
+
+_few = Few()
+
+
 def to_stderr() -> None:
-    """Write the lines of the service, and warnings of others, to stderr."""
+    """Write the lines of the service, and warnings of others and of Python, to stderr."""
     handler = logging.StreamHandler()
     handler.setFormatter(Lines())
+    handler.addFilter(_few)
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.captureWarnings(True)
     _events.setLevel(logging.INFO)
+
+
+def tell_left_out(*, at_end: bool = False) -> None:
+    """Write how many equal lines were left out.
+
+    Parameters
+    ----------
+    at_end : bool, default False
+        Do so now, and not only when the time for counting is over.
+    """
+    for kind, count in _few.repeats.over(math.inf if at_end else None):
+        event("equal lines were left out", lines=count, like=kind)
 
 
 def request_id(scope: Scope) -> str:
@@ -96,7 +131,9 @@ def failure(scope: Scope, name: str, status: int, error: BaseException) -> None:
     fields: dict[str, Any] = {"method": scope["method"], "path": scope["path"], "status": status}
     if status == 500:
         fields["trace"] = "".join(traceback.format_exception(error))
-    _events.error(_line(**fields, request_id=name, error=f"{type(error).__name__}: {error}"))
+    reason = f"{type(error).__name__}: {error}"
+    line = _line(**fields, request_id=name, error=reason)
+    _events.error(line, extra={"kind": f"{status}: {reason}"})
 
 
 def event(what: str, error: BaseException | None = None, **fields: Any) -> None:
@@ -112,10 +149,11 @@ def event(what: str, error: BaseException | None = None, **fields: Any) -> None:
         What else is known.
     """
     if error is None:
-        _events.info(_line(event=what, **fields))
+        _events.info(_line(event=what, **fields), extra={"kind": f"{what} {fields or ''}"})
     else:
         trace = "".join(traceback.format_exception(error))
-        _events.error(_line(event=what, error=str(error), trace=trace, **fields))
+        line = _line(event=what, error=str(error), trace=trace, **fields)
+        _events.error(line, extra={"kind": f"{what}: {error}"})
 
 
 def _line(**fields: Any) -> str:

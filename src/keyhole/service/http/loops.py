@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from keyhole.errors import InvalidValue
+from keyhole.service.candidates import check_missing, check_named
 from keyhole.service.http import responses
-from keyhole.service.http.limits import check_name
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import Response
 from keyhole.service.loop import Loop
-from keyhole.service.requests import Context
+from keyhole.service.requests import Context, check_id
 from keyhole.service.settings import LoopSettings
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
     arms : list of str
         Its arms.
     learned : dict of str to int
-        How many rewards were learned of each arm.
+        How many rewards of each arm were learned.
     waiting : dict of str to int
-        How many of each arm are learned once the units of numbers are known.
+        How many rewards of each arm will be learned once the units of numbers are known.
     ignored_fields : dict of str to int
         How often each field that the features do not have came, since the start of the service.
     """
@@ -56,14 +56,14 @@ class LoopList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewArms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Arms that are added, with their records if features have some of arms; or removed."""
+    """Arms to add, with their records if the loop has features of arms; or to remove."""
 
     add: list[str] | dict[str, dict[str, Any]] = []
     remove: list[str] = []
 
 
 class Observations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Contexts that no decision is wanted for."""
+    """Contexts without a decision."""
 
     contexts: list[Context]
 
@@ -128,7 +128,9 @@ async def change_arms(app: Application, request: Request) -> Response:
     check_arms(app, given.add)
     loop = app.ready().loop(request.params[0])
     if bool(given.add) == bool(given.remove):
-        raise InvalidValue("either add or remove must name arms: a request is done whole, or not")
+        raise InvalidValue(
+            "either add or remove must name arms, and not both: a request is done as a whole"
+        )
     if given.add:
         loop.add_arms(given.add)
     if given.remove:
@@ -151,19 +153,23 @@ def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) ->
     if len(arms) > 100 * app.limits.actions:
         raise InvalidValue(f"arms must be at most {100 * app.limits.actions}, got {len(arms)}")
     for name in arms:
-        check_name("arms", name)
+        check_id("arms", name)
         if isinstance(arms, dict):
             app.limits.check_record(f"arms: {name}", arms[name])
 
 
 async def observe(app: Application, request: Request) -> Response:
-    """Take note of contexts that no decision is wanted for."""
+    """Take note of contexts without a decision."""
     given = _observations.decode(await request.body(app.limits.batch))
     if not given.contexts:
         raise InvalidValue("contexts must have at least one, got none")
     for context in given.contexts:
         app.limits.check_record("contexts", context)
     loop = app.ready().loop(request.params[0])
+    for context in given.contexts:
+        check_missing(loop.settings, context)
+        if loop.settings.features is not None:
+            check_named(loop.bandit, context)
     loop.observe(given.contexts)
     response = responses.json(Changed(version=loop.version))
     await app.commits.wait(loop.unit)

@@ -1,7 +1,7 @@
-"""`Metrics`: counters of requests, and what the service tells of itself, as Prometheus' text.
+"""`Metrics`: counters of requests and of the service, in the text format of Prometheus.
 
-It is written here: the format is a line per number, and a client library would cost more than a
-decision's share of the server.
+It is written here: the format is a line per number, and a client library would take more time than
+the server has for a decision.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ CONTENT = (b"content-type", b"application/octet-stream")
 async def get_model(app: Application, request: Request) -> Response:
     """Return the bandit of a loop, which `keyhole.Bandit.load` takes."""
     loop = app.ready().loop(request.params[0])
-    model, version = loop.model(), b'"%d"' % loop.version
+    model, version = loop.bandit.keyed_bytes(), b'"%d"' % loop.version
     await app.commits.wait(loop.unit)
     return Response(200, model, (CONTENT, (b"etag", version)))
 
@@ -77,12 +77,13 @@ def settings_of(bandit: Bandit) -> LoopSettings:
             "dim": bandit.dim,
             "intercept": learner.intercept,
             "standardize": learner.standardize,
+            "missing": learner.missing,
         }
     settings = LoopSettings.of(given)
     if settings.learner() != learner:
         raise InvalidValue(
-            f"a loop cannot have the learner {shown(learner)}: without features it has intercept "
-            "and standardize only"
+            f"a loop cannot have the learner {shown(learner)}: without features it has intercept, "
+            "standardize and missing only"
         )
     return settings
 

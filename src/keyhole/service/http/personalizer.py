@@ -5,17 +5,19 @@ They are served for the loop "personalizer", and under /loops/{loop} for any oth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from keyhole.service.digests import request_digest
 from keyhole.service.http import rank, responses
 from keyhole.service.http.about import About
 from keyhole.service.http.problems import Problem
 from keyhole.service.http.proposing import check_first
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import Response
-from keyhole.service.http.routing import Handler, Route
+from keyhole.service.http.routing import Answer, Route
 from keyhole.service.requests import DecideAnswer
 from keyhole.service.service import UnknownLoop
 
@@ -23,10 +25,18 @@ if TYPE_CHECKING:
     from keyhole.service.http.app import Application
     from keyhole.service.keys import Role
 
+# What answers a request about the loop of a name.
+Work: TypeAlias = Callable[[Any, Request, bytes, str], tuple[Response, int]]
 LOOP = "personalizer"
 PREFIX = "/personalizer/v1.0"
 # Statuses that its clients know, and the codes of its errors.
-CODES = {401: "Unauthorized", 403: "Forbidden", 404: "ResourceNotFound", 413: "BadRequest"}
+CODES = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "ResourceNotFound",
+    405: "BadRequest",
+    413: "BadRequest",
+}
 
 
 class PersonalizerError(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +84,7 @@ def error_of(problem: Problem, _request_id: str) -> Response:
     return responses.json(body, status, (responses.JSON, *problem.headers))
 
 
-async def ranked(app: Application, request: Request, name: str) -> Response:
+def ranked(app: Application, request: Request, body: bytes, name: str) -> tuple[Response, int]:
     """Rank the actions of a request.
 
     Parameters
@@ -83,10 +93,13 @@ async def ranked(app: Application, request: Request, name: str) -> Response:
         The application.
     request : Request
         The request.
+    body : bytes
+        Its body.
     name : str
-        The loop, which is made if it is not there.
+        The loop, which is made if it does not exist.
     """
-    asked = _rank.decode(await request.body(app.limits.body))
+    asked = _rank.decode(body)
+    rank.check_once(body)
     given = rank.as_decide(asked)
     app.limits.check_decide(given)
     service = app.ready()
@@ -98,10 +111,9 @@ async def ranked(app: Application, request: Request, name: str) -> Response:
         settings = rank.proposed(given)
         check_first(settings, rank.without_unknown(settings, given)[0])
         loop = service.create(name, settings)
-    decided = service.decide(name, rank.known(loop, given), rank.digest(asked))
-    response = responses.json(ranking(decided.answer, given.exclude), 201)
-    await app.commits.wait(decided.unit)
-    return response
+    # The digest is of the whole request, and not of the part that the loop uses.
+    decided = service.decide(name, rank.known(loop, given), request_digest(given))
+    return responses.json(ranking(decided.answer, given.exclude), 201), decided.unit
 
 
 def ranking(answer: DecideAnswer, excluded: list[str]) -> rank.RankResponse:
@@ -127,7 +139,7 @@ def ranking(answer: DecideAnswer, excluded: list[str]) -> rank.RankResponse:
     )
 
 
-async def rewarded(app: Application, request: Request, name: str) -> Response:
+def rewarded(app: Application, request: Request, body: bytes, name: str) -> tuple[Response, int]:
     """Take the reward of an event; the first of an event counts.
 
     Parameters
@@ -136,17 +148,18 @@ async def rewarded(app: Application, request: Request, name: str) -> Response:
         The application.
     request : Request
         The request.
+    body : bytes
+        Its body.
     name : str
         The loop.
     """
-    given = _reward.decode(await request.body(app.limits.body))
+    given = _reward.decode(body)
     loop = app.ready().loop(name)
     loop.reward(request.params[-1], given.value)
-    await app.commits.wait(loop.unit)
-    return EMPTY
+    return EMPTY, loop.unit
 
 
-async def activated(app: Application, request: Request, name: str) -> Response:
+def activated(app: Application, request: Request, _body: bytes, name: str) -> tuple[Response, int]:
     """Make an event active.
 
     Parameters
@@ -155,14 +168,14 @@ async def activated(app: Application, request: Request, name: str) -> Response:
         The application.
     request : Request
         The request.
+    _body : bytes
+        Its body, which is not used.
     name : str
         The loop.
     """
-    await request.body(app.limits.body)
     loop = app.ready().loop(name)
     loop.activate(request.params[-1])
-    await app.commits.wait(loop.unit)
-    return EMPTY
+    return EMPTY, loop.unit
 
 
 def personalizer_routes() -> list[Route]:
@@ -179,25 +192,25 @@ def personalizer_routes() -> list[Route]:
                     about=about,
                     loop=loop,
                     problem=error_of,
+                    is_straight=True,
                 )
             )
     return found
 
 
-def _handler(work: str, fixed: str | None) -> Handler:
+def _handler(work: Work, fixed: str | None) -> Answer:
     """Return a handler that finds its loop in the path, if it is not fixed."""
-    function = {"rank": ranked, "reward": rewarded, "activate": activated}[work]
 
-    async def handle(app: Application, request: Request) -> Response:
-        return await function(app, request, fixed or request.params[0])
+    def handle(app: Application, request: Request, body: bytes) -> tuple[Response, int]:
+        return work(app, request, body, fixed or request.params[0])
 
     return handle
 
 
-_WORK: list[tuple[str, str, Role, About]] = [
+_WORK: list[tuple[str, Work, Role, About]] = [
     (
         "/rank",
-        "rank",
+        ranked,
         "decide",
         About(
             "Rank actions, as Personalizer does.",
@@ -208,13 +221,13 @@ _WORK: list[tuple[str, str, Role, About]] = [
     ),
     (
         "/events/{event}/reward",
-        "reward",
+        rewarded,
         "reward",
         About("Take a reward.", {204: None}, body=RewardValue, error=ErrorResponse),
     ),
     (
         "/events/{event}/activate",
-        "activate",
+        activated,
         "decide",
         About("Activate an event.", {204: None}, error=ErrorResponse),
     ),

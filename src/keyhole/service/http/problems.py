@@ -4,7 +4,7 @@
 401  no key, or one that is not known      411  a body without its length or end
 403  a key without the role or the loop    413  too large: bytes, lines
 404  no such route, loop or event          422  not of the schema, not finite, not allowed
-405  the route has other methods           503  the disk does not take what is written
+405  the route has other methods           503  nothing can be written to the disk
 408  the request did not come in time
 409  the id answers another request, or a setting cannot change
 """
@@ -89,7 +89,7 @@ class Problem(KeyholeError):
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return the problem that an exception is for a client."""
+    """Return an exception as the problem that a client gets."""
     if isinstance(error, Problem):
         return error
     for kind, status in STATUSES:
@@ -118,7 +118,7 @@ def details(problem: Problem, request_id: str | None = None) -> ProblemDetails:
 
 
 def response_of(problem: Problem, request_id: str) -> Response:
-    """Return the answer to a request that is a problem.
+    """Return the answer to a request that failed.
 
     Parameters
     ----------

@@ -1,17 +1,17 @@
-"""The settings of a loop that is made by its first request, from what that request has.
+"""The settings of a loop that is made by its first request.
 
     a field that is a number          `numbers`, in units of its own spread
     a field that is true or false     `booleans`
     a field that is a text            `categories` that grow: a text gets a column when it comes
-    a list of numbers                 `dim`, with a constant and units
-    actions                           the arms
+    a list of numbers                 `dim`, with a constant and units; null is predicted
+    actions                           the arms; later ones join (`add_arms`)
     actions with features             features of arms, crossed with those of the context, for one
                                       parameter that all arms share: new actions are known by their
                                       features
 
-Null tells nothing of a field's kind, and is refused here; later it is a missing entry. Rewards are
-learned when they come. All this is written into the log, and `GET /v1/loops/{loop}` shows it; `PUT`
-changes what can be changed.
+Null does not tell the kind of a named field, and is refused here; later it is a missing entry.
+Rewards are learned when they come. All this is written into the log, and `GET /v1/loops/{loop}`
+shows it; `PUT` changes what can be changed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from typing import Any
 
 from keyhole.errors import InvalidValue, shown
 from keyhole.online import Bandit
-from keyhole.service.candidates import Candidates
-from keyhole.service.loop import check_id
-from keyhole.service.requests import DecideRequest
+from keyhole.service.candidates import Candidates, checked_context
+from keyhole.service.requests import DecideRequest, check_event_id
 from keyhole.service.settings import LoopSettings
 
 # Pairs of a field of the context and one of the arms. A cross has a column for each pair of levels,
 # and a decision takes time with the square of the columns.
 MOST_CROSSES = 30
+# Numbers of the posteriors, arms times the square of the fields: 4 MB, made within 0.1 s, while
+# nothing else is served. PUT allows more.
+MOST_SUMS = 500_000
 
 
 def proposed(request: DecideRequest) -> LoopSettings:
@@ -37,7 +39,7 @@ def proposed(request: DecideRequest) -> LoopSettings:
     Raises
     ------
     InvalidValue
-        If the request does not tell enough.
+        If the request does not say enough.
     """
     if not request.actions:
         raise InvalidValue(
@@ -48,8 +50,9 @@ def proposed(request: DecideRequest) -> LoopSettings:
     if isinstance(request.context, list):
         if not request.context:
             raise _nothing()
-        given = {"dim": len(request.context), "intercept": True, "standardize": True}
-        return LoopSettings.of({**given, "arms": names})
+        given: dict[str, Any] = {"dim": len(request.context), "arms": names, "add_arms": True}
+        given |= {"intercept": True, "standardize": True, "missing": "predict"}
+        return LoopSettings.of(given)
     records = [action.features for action in request.actions if action.features]
     return LoopSettings.of(by_records(request.context, records, names))
 
@@ -64,14 +67,39 @@ def check_first(settings: LoopSettings, request: DecideRequest) -> None:
     request : DecideRequest
         Its first request.
     """
+    check_size(settings, request)
     if request.event_id is not None:
-        check_id("event_id", request.event_id)
+        check_event_id(request.event_id)
     if request.at_least is not None:
         raise InvalidValue(f"at_least must be null for a new loop, got {request.at_least}")
     bandit: Any = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
     candidates = Candidates.of(bandit, settings, request)
     among: Any = candidates.records or candidates.names
-    bandit.choice_probabilities(candidates.context, among=among)
+    context: Any = checked_context(request.context, bandit, settings)[0]
+    bandit.choice_probabilities(context, among=among)
+
+
+def check_size(settings: LoopSettings, request: DecideRequest) -> None:
+    """Raise `InvalidValue` if posteriors would be large: a long list must not stop the service.
+
+    Parameters
+    ----------
+    settings : LoopSettings
+        The settings of the loop.
+    request : DecideRequest
+        Its first request.
+    """
+    # Arms with features share one posterior, of their fields, those of the context and pairs.
+    features = settings.features or {}
+    of_arms = fields_of(features.get("arms") or {})
+    fields = len(request.context) + len(of_arms) + len(features.get("cross", ()))
+    arms = 1 if of_arms else len(request.actions or ())
+    if arms * fields**2 > MOST_SUMS:
+        raise InvalidValue(
+            f"a loop that is made by its first request has at most {MOST_SUMS} numbers to learn, "
+            f"arms times the square of the fields, got {arms} arms and {fields} fields: create the "
+            "loop with PUT, which allows more"
+        )
 
 
 def by_records(
@@ -91,7 +119,8 @@ def by_records(
     if not records:
         if not context:
             raise _nothing()
-        return {"features": kinds("context", [context]), "arms": names}
+        # As these came with a request, so may others.
+        return {"features": kinds("context", [context]), "arms": names, "add_arms": True}
     arms = kinds("actions: features", records)
     features = kinds("context", [context]) if context else {}
     pairs = [[one, f"arm.{other}"] for one in fields_of(features) for other in fields_of(arms)]
@@ -126,8 +155,8 @@ def kinds(name: str, records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     unknown = [field for field, value in found.items() if value is None]
     if unknown:
         raise InvalidValue(
-            f"{name}.{unknown[0]} is null in the request that makes the loop, and null tells "
-            "nothing of its kind: send a value, or create the loop with PUT"
+            f"{name}.{unknown[0]} is null in the request that makes the loop, and null does "
+            "not tell its kind: send a value, or create the loop with PUT"
         )
     made: dict[str, Any] = {"numbers": [], "booleans": [], "categories": {}}
     for field, value in found.items():

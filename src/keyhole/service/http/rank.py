@@ -1,4 +1,4 @@
-"""Personalizer's requests as the service's: free-form features become fields with names.
+"""Personalizer's requests as requests of the service: features become fields with names.
 
     {"user": {"device": "mobile"}}     the field user.device
     "tags": [0.3, 0.7]                 the fields tags[0] and tags[1]
@@ -13,7 +13,7 @@ column that has a name can be shown, explained and corrected.
 
 from __future__ import annotations
 
-import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -47,14 +47,14 @@ class RankRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RankedAction(msgspec.Struct, frozen=True, kw_only=True):
-    """An action with the probability with which it was to be chosen."""
+    """An action, and its probability of being chosen."""
 
     id: str
     probability: float
 
 
 class RankResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The ranking; the reward is that of `rewardActionId`."""
+    """The ranking; rewards of the event are of `rewardActionId`."""
 
     ranking: list[RankedAction]
     event_id: str
@@ -69,7 +69,7 @@ def flat(name: str, features: list[dict[str, Any]] | None) -> dict[str, Any]:
     name : str
         What they are called in messages.
     features : list of dict, optional
-        The features. Of fields with one name the last counts.
+        The features. A field must come once: of two values one would be lost.
     """
     found: dict[str, Any] = {}
     for one in features or ():
@@ -79,8 +79,23 @@ def flat(name: str, features: list[dict[str, Any]] | None) -> dict[str, Any]:
                     f"{name}: {field} must be a text, a number, true, false, an object or an array "
                     f"of numbers, got {shown(value)}"
                 )
+            if field in found:
+                raise InvalidValue(f"{name}: {field} must come once, got it twice")
             found[field] = value
     return found
+
+
+def check_once(body: bytes) -> None:
+    """Raise `InvalidValue` if an object of a body has a name twice: the decoder takes the last."""
+    # Numbers stay texts: json would refuse those with thousands of digits.
+    json.loads(body, object_pairs_hook=_once, parse_int=str, parse_float=str)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise InvalidValue(f"an object must have a name once, got {shown(twice)} twice")
 
 
 def _fields(before: str, given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -114,11 +129,6 @@ def as_decide(given: RankRequest) -> DecideRequest:
     )
 
 
-def digest(given: RankRequest) -> bytes:
-    """Return what tells a request from others: all that it has, and not what is used of it."""
-    return hashlib.blake2b(msgspec.json.encode(given), digest_size=16).digest()
-
-
 def proposed(given: DecideRequest) -> LoopSettings:
     """Return the settings of a loop that a first request makes."""
     assert isinstance(given.context, dict)
@@ -138,7 +148,7 @@ def proposed(given: DecideRequest) -> LoopSettings:
 
 
 def _told(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields whose kind is told: null tells none."""
+    """Return the fields that are not null: null does not tell the kind of a field."""
     return {name: value for name, value in record.items() if value is not None}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from keyhole.errors import InvalidValue, shown
-from keyhole.service.candidates import Candidates
+from keyhole.service.candidates import Candidates, check_missing, checked_context
 from keyhole.service.http import responses
 from keyhole.service.http.problems import Problem
 from keyhole.service.http.request import Request
@@ -70,9 +70,7 @@ PARAMETERS: dict[str, Any] = {
 async def get_probabilities(app: Application, request: Request) -> Response:
     """Show how likely each candidate is, for a context in the query."""
     given: dict[str, Any] = {}
-    for name, text in request.query().items():
-        if name not in PARAMETERS:
-            raise Problem(422, f"the query takes {', '.join(PARAMETERS)}, got {shown(name)}")
+    for name, text in request.query(*PARAMETERS).items():
         try:
             given[name] = msgspec.json.decode(text, type=PARAMETERS[name])
         except msgspec.MsgspecError as reason:
@@ -112,6 +110,7 @@ def probabilities(loop: Loop, given: DecideRequest) -> dict[str, float]:
             "decision adds new arms, and this adds none"
         )
     among: Any = candidates.records or candidates.names
-    context: Any = candidates.context
+    context: Any = checked_context(given.context, loop.bandit, loop.settings)[0]
+    check_missing(loop.settings, context)
     found = loop.bandit.choice_probabilities(context, among=among)
     return {str(name): chance for name, chance in found.items()}

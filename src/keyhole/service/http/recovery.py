@@ -31,14 +31,14 @@ class Recovery:
     def attempt(self) -> None:
         """Load all loops again; raise a `Problem` of status 503 if that is not possible."""
         now = time.monotonic()
-        if now < self._next and self.reason is not None:
+        if self.reason is None:
+            failure = self._service.writer.error()
+            self.failures += 1
+            self.reason = str(failure)
+            logs.event("the disk failed", failure)
+        if now < self._next:  # also after a success: a disk may take one row, and not the next
             raise self._problem()
         self._next = now + PAUSE
-        failure = self._service.writer.error()
-        if self.reason is None:
-            self.failures += 1
-            logs.event("the disk failed", failure)
-        self.reason = str(failure)
         try:
             self._service.recover()
         except (KeyholeError, OSError) as error:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
-import msgspec
-
+from keyhole.errors import shown
 from keyhole.service.http.deadlines import Deadlines
 from keyhole.service.http.problems import Problem
 from keyhole.service.http.responses import Receive, Scope
@@ -51,8 +50,14 @@ class Request:
         """Return a header, or an empty text."""
         return self.headers.get(name, b"").decode("latin-1")
 
-    def query(self) -> dict[str, str]:
-        """Return the parameters of the query; of several with one name the last."""
+    def query(self, *names: str) -> dict[str, str]:
+        """Return the parameters of the query; the last of several with one name.
+
+        Parameters
+        ----------
+        *names : str
+            Those that the route takes; others are refused.
+        """
         try:
             text = self.scope["query_string"].decode("ascii")
             pairs = parse_qsl(
@@ -60,6 +65,9 @@ class Request:
             )
         except ValueError as reason:
             raise Problem(400, f"the query cannot be read: {reason}") from None
+        for name, _ in pairs:
+            if name not in names:
+                raise Problem(422, f"the query takes {', '.join(names)}, got {shown(name)}")
         return dict(pairs)
 
     async def body(self, limit: int) -> bytes:
@@ -96,18 +104,6 @@ class Request:
                 break
         return b"".join(parts)
 
-    async def json(self, decoder: msgspec.json.Decoder[Any], limit: int) -> Any:
-        """Return the body as a value of JSON.
-
-        Parameters
-        ----------
-        decoder : Decoder
-            What decodes and checks it.
-        limit : int
-            How many bytes it may have.
-        """
-        return decoder.decode(await self.body(limit))
-
 
 def gone() -> Problem:
     """Return the problem of a client that left, which nobody reads."""
@@ -116,7 +112,7 @@ def gone() -> Problem:
 
 def too_large(limit: int) -> Problem:
     """Return the problem of a body that is too large."""
-    # The connection ends with it: what is still to come need not be read.
+    # It also ends the connection: the rest of the body need not be read.
     return Problem(
         413,
         f"the body must have at most {limit} bytes: send it in parts",

@@ -15,7 +15,6 @@ Header: TypeAlias = tuple[bytes, bytes]
 
 JSON = (b"content-type", b"application/json")
 NDJSON = (b"content-type", b"application/x-ndjson")
-TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -26,6 +25,10 @@ class Response(NamedTuple):
     status: int
     body: bytes
     headers: tuple[Header, ...] = (JSON,)
+
+
+# Sends a response with further headers.
+Respond: TypeAlias = Callable[[Response, tuple[Header, ...]], None]
 
 
 def json(content: Any, status: int = 200, headers: tuple[Header, ...] = (JSON,)) -> Response:

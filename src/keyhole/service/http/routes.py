@@ -1,4 +1,4 @@
-"""All routes: method, path, handler, role, and what the OpenAPI document tells of each."""
+"""All native routes: method, path, handler, role, and an entry in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ def native_routes() -> list[Route]:
             method="POST",
             path=LOOP + "/decide",
             handler=deciding.decide,
+            is_straight=True,
             role="decide",
             about=About("Decide.", {200: DecideAnswer}, body=DecideRequest, problems=(409, 410)),
         ),
@@ -114,6 +115,7 @@ def _event_routes() -> list[Route]:
             method="POST",
             path=EVENT + "/reward",
             handler=events.reward,
+            is_straight=True,
             role="reward",
             about=About(
                 "Take a reward of an event.",
@@ -126,6 +128,7 @@ def _event_routes() -> list[Route]:
             method="POST",
             path=EVENT + "/activate",
             handler=events.activate,
+            is_straight=True,
             role="decide",
             about=About("Make a deferred event active.", {200: events.Done}, problems=(410,)),
         ),

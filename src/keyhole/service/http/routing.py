@@ -17,6 +17,12 @@ from keyhole.service.http.responses import Response
 from keyhole.service.keys import Role
 
 Handler: TypeAlias = Callable[[Any, Request], Awaitable[Response]]
+Render: TypeAlias = Callable[[Problem, str], Response]
+# Answers a request that has come whole: returns the answer, and the unit that has to be committed
+# before it is sent.
+Answer: TypeAlias = Callable[[Any, Request, bytes], tuple[Response, int]]
+# Paths whose route is cached. Those with the id of an event are not: they hardly come again.
+MOST_KEPT = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,24 +36,27 @@ class Route:
     path : str
         The path, with variable segments in braces.
     handler : callable
-        What answers it.
+        What answers it: a coroutine, or an `Answer` if `is_straight`.
     role : str or None
         The role that a key must have; None if none is needed.
     about : Any, optional
-        What the OpenAPI document tells of it.
+        Its entry in the OpenAPI document, an `About`.
     loop : str, optional
-        The loop that it is about, if the path does not tell.
+        The loop that it is about, if the path does not name it.
     problem : callable, optional
         What renders an error, with the id of the request.
+    is_straight : bool, default False
+        Whether the handler answers as soon as it has the body, and waits for nothing but the disk.
     """
 
     method: str
     path: str
-    handler: Handler
+    handler: Any
     role: Role | None
     about: Any = None
     loop: str | None = None
-    problem: Callable[[Problem, str], Response] = response_of
+    problem: Render = response_of
+    is_straight: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -65,6 +74,11 @@ class _Node:
     fixed: dict[bytes, _Node] = field(default_factory=dict)
     variable: _Node | None = None
     methods: dict[str, Route] = field(default_factory=dict)
+    problems: set[Render] = field(default_factory=set)  # of all routes that begin here
+
+
+# A route, and the variable segments of a path.
+Found: TypeAlias = tuple[Route, list[str]]
 
 
 class Router:
@@ -78,6 +92,7 @@ class Router:
 
     def __init__(self, routes: list[Route]) -> None:
         self.routes, self._root = routes, _Node()
+        self._kept: dict[tuple[str, bytes], Found] = {}
         for route in routes:
             node = self._root
             for part in route.path.split("/")[1:]:
@@ -86,11 +101,12 @@ class Router:
                     node = node.variable
                 else:
                     node = node.fixed.setdefault(part.encode(), _Node())
+                node.problems.add(route.problem)
             node.methods[route.method] = route
             if route.method == "GET":
                 node.methods["HEAD"] = route
 
-    def find(self, method: str, path: bytes) -> tuple[Route, list[str]]:
+    def find(self, method: str, path: bytes) -> Found:
         """Return the route of a path, and its variable segments.
 
         Parameters
@@ -100,6 +116,9 @@ class Router:
         path : bytes
             The path, as it came.
         """
+        kept = self._kept.get((method, path))
+        if kept is not None:
+            return kept
         node, params = self._root, []
         for part in path.split(b"/")[1:]:
             found = node.fixed.get(part)
@@ -119,7 +138,27 @@ class Router:
                 f"{_shown(path)} takes {allowed}, got {method[:20]}",
                 ((b"allow", allowed.encode()),),
             )
+        if len(params) < 2 and len(self._kept) < MOST_KEPT:
+            self._kept[method, path] = route, params
         return route, params
+
+    def render(self, path: bytes) -> Render:
+        """Return what renders an error of a path without a route: what its neighbours use.
+
+        Parameters
+        ----------
+        path : bytes
+            The path, as it came.
+        """
+        node: _Node = self._root
+        found: Render = response_of
+        for part in path.split(b"/")[1:]:
+            below = node.fixed.get(part) or node.variable
+            if below is None:
+                break
+            node = below
+            found = next(iter(node.problems)) if len(node.problems) == 1 else response_of
+        return found
 
 
 def _decoded(part: bytes) -> str:

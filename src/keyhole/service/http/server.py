@@ -24,10 +24,10 @@ from keyhole.service.http.making import Options, application
 STOPS = (signal.SIGINT, signal.SIGTERM)
 # Seconds that accepted requests have to be answered after the service was told to stop.
 GRACE = 30
-# Seconds that a connection without requests is kept: longer than clients do, which then never send
-# to one that is being closed.
+# Seconds that an idle connection is kept: longer than clients keep it, so that they never send to
+# one that is being closed.
 KEEP_ALIVE = 30
-# Connections at a time; further ones get 503.
+# Connections at a time; requests on further ones get 503.
 MOST_CONNECTIONS = 10_000
 
 
@@ -50,7 +50,7 @@ def serve(
     options : Options, optional
         How it is served.
     started : callable, optional
-        Called with the address, when requests are taken.
+        Called with the address, when requests are served.
     log : bool, default False
         Write lines of JSON to stderr: starts, failures, and requests if the options want them.
     """
@@ -130,7 +130,7 @@ async def _serving(
 
 @contextmanager
 def _stopping_at_signals(stop: Callable[[int, Any], None]) -> Iterator[None]:
-    """Have the server stop at SIGTERM and Ctrl-C, and the process end with code 0."""
+    """Stop the server at SIGTERM and Ctrl-C, and end the process with code 0."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are of the main thread
         return

@@ -1,0 +1,50 @@
+"""`Repeats`: which of equal lines are written, and how many were left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+# Lines of a kind that are written at most, and within how many seconds.
+MOST, SECONDS = 5, 10.0
+# Kinds that are counted at a time: lines may have texts of clients, which are unlimited.
+MOST_KINDS = 1_000
+LONGEST_KIND = 300
+
+
+class Repeats:
+    """Counts of equal lines.
+
+    Parameters
+    ----------
+    now : callable, optional
+        The clock, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        # Of each kind: when its counting ends, and how many lines came.
+        self._counts: dict[str, tuple[float, int]] = {}
+
+    def allows(self, kind: str) -> bool:
+        """Count a line, and tell whether it is written."""
+        kind = kind[:LONGEST_KIND]
+        if kind not in self._counts and len(self._counts) >= MOST_KINDS:
+            kind = "others"
+        until, count = self._counts.get(kind, (self._now() + SECONDS, 0))
+        self._counts[kind] = (until, count + 1)
+        return count < MOST
+
+    def over(self, now: float | None = None) -> list[tuple[str, int]]:
+        """Begin to count anew where the time is over; return kinds and numbers of lines left out.
+
+        Parameters
+        ----------
+        now : float, optional
+            The time.
+        """
+        now = self._now() if now is None else now
+        ended = [(kind, count) for kind, (until, count) in self._counts.items() if until <= now]
+        for kind, _ in ended:
+            del self._counts[kind]
+        return [(kind, count - MOST) for kind, count in ended if count > MOST]

@@ -1,0 +1,212 @@
+"""`StraightProtocol`: uvicorn's HTTP/1.1, with a short way for requests that came in one piece.
+
+uvicorn runs a task of an ASGI application for every request, which takes 20 us; the request of a
+decision is there as a whole when its first bytes are, and to read it and answer takes 7. Such a
+request is handed to the application by one call, and the answer is written when its unit is on the
+disk. Whatever is not as usual (a body in several pieces, a connection that is to be closed, a
+request before the last one was answered) is left to uvicorn, and gets the same answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from keyhole.service.http.responses import Header, Response
+from keyhole.service.http.routing import Found
+
+CLOSE = (b"connection", b"close")
+
+
+class StraightProtocol(HttpToolsProtocol):
+    """A connection."""
+
+    # The route of a request that is being read, if it goes the short way, and its body so far.
+    _found: Found | None = None
+    _body = b""
+    # When the connection was last used, and what looks at that: one timer for many requests.
+    _used = 0.0
+    _idle: asyncio.TimerHandle | None = None
+    # Heads of answers, for as long as the server's headers, with the date, are the same.
+    _heads: dict[tuple[int, tuple[Header, ...]], bytes] = {}  # noqa: RUF012 - of all connections
+    _default_headers: Any = None
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes."""
+        self._used = self.loop.time()
+        super().data_received(data)
+        if self._found is not None and self.parser is not None and not self.transport.is_closing():
+            self._go_usual_way()  # the rest of the body is still to come
+
+    def on_message_begin(self) -> None:
+        """Begin a request; what a task needs is made when one is."""
+        self.url, self.headers, self.expect_100_continue = b"", [], False
+        self._found, self._body = None, b""
+
+    def on_headers_complete(self) -> None:
+        """Find the way of a request."""
+        self._found = self._straight_route()
+        if self._found is None:
+            self._go_usual_way()
+
+    def _straight_route(self) -> Found | None:
+        cycle, parser, url = self.cycle, self.parser, self.url
+        find = getattr(self.app, "straight_route", None)  # another application has none
+        if (
+            find is None
+            or (cycle is not None and not cycle.response_complete)
+            or self.pipeline
+            or self.flow.write_paused
+            or self.expect_100_continue
+            or len(self.connections) >= (self.limit_concurrency or 0)
+            or parser.get_http_version() != "1.1"
+            or parser.should_upgrade()
+            or not parser.should_keep_alive()
+            or not url.startswith(b"/")
+            or b"?" in url
+            or b"#" in url
+        ):
+            return None
+        for name, _ in self.headers:
+            if name == b"origin" or name == b"transfer-encoding":
+                return None
+        found: Found | None = find(parser.get_method().decode("ascii"), url)
+        return found
+
+    def _go_usual_way(self) -> None:
+        """Hand a request, as far as it has come, to uvicorn."""
+        url, headers, expects, body = self.url, self.headers, self.expect_100_continue, self._body
+        self._found, self._body = None, b""
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers.extend(headers)
+        super().on_headers_complete()
+        if body:
+            super().on_body(body)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body."""
+        if self._found is None:
+            super().on_body(body)
+        else:
+            self._body += body
+
+    def on_message_complete(self) -> None:
+        """Serve a request that is all there."""
+        found, body = self._found, self._body
+        if found is None:
+            super().on_message_complete()
+            return
+        if len(body) > self.app.limits.body:
+            self._go_usual_way()
+            super().on_message_complete()
+            return
+        self._found, self._body = None, b""
+        scope = {
+            "type": "http",
+            "method": found[0].method,
+            "path": self.url.decode("latin-1"),
+            "raw_path": self.url,
+            "query_string": b"",
+            "headers": self.headers,
+            "client": self.client,
+        }
+        self.cycle = cycle = Cycle()  # type: ignore[assignment] # all that uvicorn asks of one
+        self.app.serve(found, scope, body, partial(self._respond, cycle))
+
+    # -- answering --------------------------------------------------------------------------------
+
+    def _respond(self, cycle: Cycle, response: Response, extra: tuple[Header, ...]) -> None:
+        """Write an answer.
+
+        Parameters
+        ----------
+        cycle : Cycle
+            The request.
+        response : Response
+            The answer.
+        extra : tuple
+            Further headers.
+        """
+        cycle.response_complete = True
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        status, body, headers = response
+        closes = not cycle.keep_alive or CLOSE in headers
+        if closes and CLOSE not in headers:
+            extra = (*extra, CLOSE)
+        head = self._head(status, headers)
+        if extra:
+            head += b"".join([b"%b: %b\r\n" % pair for pair in extra])
+        if status != 204:  # which has no body, and must not tell its length
+            head += b"content-length: %d\r\n" % len(body)
+        self.transport.write(b"%b\r\n%b" % (head, body))
+        if closes:
+            self.transport.close()
+        self.on_response_complete()
+
+    def _head(self, status: int, headers: tuple[Header, ...]) -> bytes:
+        """Return the first lines of an answer."""
+        state, kept = self.server_state, StraightProtocol._heads
+        if StraightProtocol._default_headers is not state.default_headers:
+            StraightProtocol._default_headers = state.default_headers
+            kept.clear()
+        head = kept.get((status, headers))
+        if head is None:
+            lines = [b"%b: %b\r\n" % pair for pair in (*state.default_headers, *headers)]
+            head = kept[status, headers] = STATUS_LINE[status] + b"".join(lines)
+        return head
+
+    # -- between requests -------------------------------------------------------------------------
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, or wait for one."""
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        if self._idle is None:
+            self._idle = self.loop.call_later(self.timeout_keep_alive, self._look_if_idle)
+
+    def _look_if_idle(self) -> None:
+        """Close a connection without requests."""
+        self._idle = None
+        if self.cycle is not None and not self.cycle.response_complete:
+            return  # its end comes back here
+        left = self._used + self.timeout_keep_alive - self.loop.time()
+        if left <= 0.0:
+            self.timeout_keep_alive_handler()
+        else:
+            self._idle = self.loop.call_later(left, self._look_if_idle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing any more."""
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        super().connection_lost(exc)
+
+
+class Cycle:
+    """A request that went the short way, as uvicorn sees it."""
+
+    __slots__ = ("disconnected", "keep_alive", "response_complete")
+    more_body = False
+
+    def __init__(self) -> None:
+        self.response_complete = self.disconnected = False
+        self.keep_alive = True  # False when the server is told to stop
+
+    @property
+    def message_event(self) -> Cycle:
+        """What uvicorn sets if the client leaves: nobody waits for it."""
+        return self
+
+    def set(self) -> None:
+        """Tell nobody."""

@@ -1,0 +1,324 @@
+"""Requests of the short way are answered as by uvicorn's, and all that is unusual goes that way."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from keyhole.service import Limits, LoopSettings, Options, application
+from keyhole.service.http.protocol import GuardedProtocol
+from tests.service.http.serving import PLAIN
+
+DATE = (b"date", b"Wed, 18 Nov 2026 16:00:00 GMT")
+
+
+class Wire(asyncio.Transport):
+    """A connection without a network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.is_closed = b"", False
+
+    def write(self, data: Any) -> None:
+        assert not self.is_closed
+        self.written += data
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+class Server:
+    """The application, and what uvicorn keeps for all connections."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.runner = asyncio.Runner()
+        loops = {"home": LoopSettings.of(PLAIN)}
+        self.app = application(folder, Options(loops=loops, **options))
+        self.app.service.wait(self.app.service.loop("home").unit)
+        self.runner.run(self.app.begin())
+        self.config = uvicorn.Config(
+            self.app,
+            http=GuardedProtocol,
+            limit_concurrency=3,
+            log_config=None,
+            proxy_headers=False,
+            timeout_keep_alive=1,
+        )
+        self.config.load()
+        self.state = ServerState()
+        self.state.default_headers = [DATE]
+        self.served = 0  # requests that went the short way
+        serve = self.app.serve
+
+        def counted(*given: Any) -> None:
+            self.served += 1
+            serve(*given)
+
+        self.app.serve = counted  # type: ignore[assignment, method-assign]
+
+    def connect(self) -> GuardedProtocol:
+        connection = GuardedProtocol(self.config, self.state, {}, self.runner.get_loop())
+        connection.connection_made(Wire())
+        return connection
+
+    def run(self, *pieces: bytes, until: Callable[[Wire], bool] | None = None) -> Wire:
+        """Send pieces on a connection of their own, a turn for each, and return it at the end."""
+        connection = self.connect()
+        wire = connection.transport
+        assert isinstance(wire, Wire)
+        asked = sum(len(re.findall(rb"POST|GET", piece)) for piece in pieces)
+
+        async def work() -> None:
+            for piece in pieces:
+                connection.data_received(piece)
+                await asyncio.sleep(0)
+            async with asyncio.timeout(5.0):
+                while not (until(wire) if until else wire.written.count(b"HTTP/1.1 ") >= asked):
+                    await asyncio.sleep(0.001)
+
+        self.runner.run(work())
+        connection.connection_lost(None)
+        return wire
+
+    def close(self) -> None:
+        self.runner.run(self.app.end())
+        self.runner.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(tmp_path)
+    yield made
+    made.close()
+
+
+def request(name: str, *headers: str, path: str = "/v1/loops/home/decide", **given: Any) -> bytes:
+    body = json.dumps({"event_id": name, "context": [1.0, 0.5]} | given).encode()
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def answers(wire: Wire) -> list[dict[str, Any]]:
+    """Return the bodies of all answers, in order."""
+    found, rest = [], wire.written
+    while rest:
+        head, _, rest = rest.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head)
+        assert length is not None, head
+        found.append(json.loads(rest[: int(length[1])]))
+        rest = rest[int(length[1]) :]
+    return found
+
+
+def test_a_whole_request_goes_the_short_way(server: Server) -> None:
+    wire = server.run(request("e1"))
+    assert server.served == 1
+    [answer] = answers(wire)
+    assert answer["event_id"] == "e1"
+    # The server answers when the decision is in the database, and not before.
+    assert server.app.service.store.event(1, "e1") is not None
+    assert server.state.total_requests == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "headers", "path"),
+    [
+        ({}, (), "/v1/loops/home/decide"),
+        ({"context": [1.0]}, (), "/v1/loops/home/decide"),
+        ({"context": "x"}, (), "/v1/loops/home/decide"),
+        ({}, (), "/v1/loops/none/decide"),
+        ({"value": 1.0}, (), "/v1/loops/home/events/nobody/reward"),
+        ({}, (), "/personalizer/v1.0/events/nobody/activate"),
+        ({}, ("Sec-Fetch-Site: cross-site",), "/v1/loops/home/decide"),
+    ],
+)
+def test_both_ways_answer_alike(
+    tmp_path: Path, given: dict[str, Any], headers: tuple[str, ...], path: str
+) -> None:
+    """The same bytes: head, body, and the number of rows afterwards."""
+    got: list[tuple[bytes, int]] = []
+    whole = request("e1", "X-Request-Id: mine", *headers, path=path, **given)
+    for k, pieces in enumerate(([whole], [whole[:-3], whole[-3:]])):
+        server = Server(tmp_path / str(k))
+        server.app.service.loop("home").bandit._draw_key = bytes(32)
+        got.append((server.run(*pieces).written, server.app.service.loop("home").version))
+        assert server.served == (k == 0)
+        server.close()
+    (short, rows), (usual, other_rows) = got
+    assert rows == other_rows
+    (head, body), (other, other_body) = (one.split(b"\r\n\r\n", 1) for one in (short, usual))
+    assert body == other_body
+    assert sorted(head.split(b"\r\n")) == sorted(other.split(b"\r\n"))
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    [
+        request("e1", "Connection: close"),
+        request("e1", "Expect: 100-continue"),
+        request("e1", "Origin: http://localhost"),
+        request("e1").replace(b"HTTP/1.1", b"HTTP/1.0"),
+        request("e1", path="/v1/loops/home/decide?a=1"),
+        request("e1", path="http://localhost/v1/loops/home/decide"),
+        request("e1", path="/v1/loops/home/decide:batch"),
+        b"GET /v1/loops HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /v1/loops/home/decide HTTP/1.1\r\nHost: localhost\r\n"
+        b'Transfer-Encoding: chunked\r\n\r\n24\r\n{"event_id":"e1","context":[1.0,2]} '
+        b"\r\n0\r\n\r\n",
+    ],
+)
+def test_what_is_unusual_goes_the_usual_way(server: Server, unusual: bytes) -> None:
+    wire = server.run(unusual, until=lambda wire: b"\r\n\r\n{" in wire.written)
+    assert server.served == 0
+    assert b" 200 OK" in wire.written
+
+
+@pytest.mark.parametrize("mark", ["?", "#"])
+def test_the_query_of_a_path_is_no_part_of_an_id(server: Server, mark: str) -> None:
+    server.run(request("e1"))
+    path = f"/v1/loops/home/events/e1{mark}b/reward"
+    wire = server.run(request("", path=path, value=1.0))
+    assert server.served == 1
+    assert b" 405 " in wire.written
+
+
+@pytest.mark.parametrize("size", [1, 7, 60])
+def test_a_request_in_pieces_is_answered_once(server: Server, size: int) -> None:
+    whole = request("e1")
+    pieces = [whole[k : k + size] for k in range(0, len(whole), size)]
+    wire = server.run(*pieces, until=lambda wire: b"}" in wire.written)
+    [answer] = answers(wire)
+    assert answer["event_id"] == "e1"
+    assert server.app.service.loop("home").version == 3
+
+
+def test_requests_in_one_packet_are_answered_in_order(server: Server) -> None:
+    """Also if some could be answered before the disk has confirmed those before them."""
+    sent = [request(f"e{k}", context=[1.0, 0.5] if k % 3 else "x") for k in range(20)]
+    wire = server.run(b"".join(sent))
+    found = [one.get("event_id") for one in answers(wire)]
+    assert found == [f"e{k}" if k % 3 else None for k in range(20)]
+
+
+def test_requests_of_many_turns_share_a_connection(server: Server) -> None:
+    connection = server.connect()
+    wire: Any = connection.transport
+
+    async def work() -> None:
+        for k in range(5):
+            connection.data_received(request(f"e{k}"))
+            while wire.written.count(b"HTTP/1.1 200") <= k:
+                await asyncio.sleep(0)
+
+    server.runner.run(work())
+    assert server.served == 5
+    assert [one["event_id"] for one in answers(wire)] == [f"e{k}" for k in range(5)]
+    assert not wire.is_closed
+
+
+def test_a_connection_is_closed_when_it_is_idle_and_not_before(server: Server) -> None:
+    connection = server.connect()
+    wire: Any = connection.transport
+
+    async def work() -> None:
+        for k in range(3):
+            connection.data_received(request(f"e{k}"))
+            await asyncio.sleep(0.6)
+            assert not wire.is_closed
+        await asyncio.sleep(1.2)
+
+    server.runner.run(work())
+    assert wire.is_closed
+    assert len(answers(wire)) == 3
+
+
+def test_a_server_that_stops_answers_what_it_has_accepted_and_closes(server: Server) -> None:
+    connection = server.connect()
+    wire: Any = connection.transport
+
+    async def work() -> None:
+        connection.data_received(request("e1"))
+        assert not wire.written, "the end of the turn commits"
+        connection.shutdown()
+        assert not wire.is_closed
+        await asyncio.sleep(0.01)
+
+    server.runner.run(work())
+    assert wire.is_closed
+    assert b"connection: close\r\n" in wire.written
+    assert answers(wire)[0]["event_id"] == "e1"
+
+
+def test_a_client_that_leaves_is_not_written_to(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = server.connect()
+    wire: Any = connection.transport
+
+    async def work() -> None:
+        connection.data_received(request("e1"))
+        connection.connection_lost(None)
+        await asyncio.sleep(0.01)
+
+    server.runner.run(work())
+    assert not wire.written
+    assert not caplog.records
+    assert server.app.service.store.event(1, "e1") is not None
+
+
+def test_a_body_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+    server = Server(tmp_path, limits=Limits(body=200))
+    wire = server.run(request("e1", baseline="x" * 200))
+    assert b"413" in wire.written.split(b"\r\n")[0]
+    assert wire.is_closed
+    server.close()
+
+
+def test_too_many_connections_are_refused(server: Server) -> None:
+    others = [server.connect() for _ in range(3)]
+    server.run(request("e1"), until=lambda wire: b"503" in wire.written)
+    assert server.served == 0
+    for one in others:
+        one.connection_lost(None)
+    assert b"200 OK" in server.run(request("e1")).written
+
+
+def test_a_failure_of_the_disk_is_an_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Any) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(server.app.service.store, "commit", full)
+    wire = server.run(request("e1"))
+    assert server.served == 1
+    assert b" 503 " in wire.written
+    assert "no space" in answers(wire)[0]["detail"]
+    wire = server.run(request("e1"))
+    assert b" 200 OK" in wire.written
+    assert b"idempotent-replay" not in wire.written
+
+
+def test_an_error_of_the_service_is_an_answer_and_no_end_of_the_connection(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(server.app.service, "decide", broken)
+    wire = server.run(request("e1"))
+    assert b" 500 " in wire.written
+    assert b"a bug" not in wire.written
