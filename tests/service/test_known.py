@@ -20,7 +20,7 @@ def test_what_was_added_is_never_new_and_most_others_are(n: int) -> None:
     known = filled(n)
     assert not any(known.is_new(f"o-{k}") for k in range(n))
     wrong = sum(not known.is_new(f"x-{k}") for k in range(20_000)) / 20_000
-    # (1 - exp(-4/10))^4 = 0.012 for each full filter; hashes of a process are not known beforehand.
+    # (1 - exp(-2/16))^2 = 0.014 for each full filter; hashes of a process are not known beforehand.
     assert wrong < 0.02
 
 

@@ -133,6 +133,7 @@ def test_an_event_on_its_way_to_the_disk_stays_in_memory(
 ) -> None:
     """P3: a reward that comes again while its first commit is under way counts once."""
     monkeypatch.setattr("keyhole.service.loading.CACHED_EVENTS", 2)
+    monkeypatch.setattr("keyhole.service.events.SPARE", 0)
     with Service(tmp_path) as service:
         loop = service.create("home", PLAIN)
         for k in range(3):

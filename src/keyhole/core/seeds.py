@@ -4,7 +4,7 @@ import math
 import numbers
 import zlib
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -84,12 +84,18 @@ def key_streams(streams: Bits, key: bytes, name: str) -> None:
     name : str
         The name of the choice.
     """
-    # Imported here: with OpenSSL it takes milliseconds, which every first decision would wait for.
-    from hashlib import blake2b
-
-    digest = blake2b(name.encode(), digest_size=48, key=key).digest()
+    digest = _blake2b()(name.encode(), digest_size=48, key=key).digest()
     words = digest[:24] + _ONE + digest[24:] + _ONE
     streams.reshape(-1)[:] = np.frombuffer(words, _WORD)
+
+
+@cache
+def _blake2b() -> Any:
+    # Imported late: with OpenSSL it takes milliseconds, which every first decision would wait for.
+    # And once: an import statement takes as long as the hash.
+    from hashlib import blake2b
+
+    return blake2b
 
 
 def _words(seed: np.random.SeedSequence) -> Bits:

@@ -94,6 +94,10 @@ AGGREGATES: dict[Aggregate, Callable[[list[float]], float]] = {
 }
 
 
+# Events beyond the size of a cache after which it is shrunk: some at a time.
+SPARE = 100
+
+
 class EventCache:
     """The events of a loop that were used last; all others are in the database.
 
@@ -141,7 +145,7 @@ class EventCache:
     def _keep(self, event: Event) -> None:
         """Keep an event, and drop the least recently used one if there are too many."""
         self._events[event.name] = event
-        if len(self._events) > self._size:
+        if len(self._events) > self._size + SPARE:
             self._shrink()
 
     def drop_gone(self) -> None:

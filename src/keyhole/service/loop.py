@@ -167,19 +167,20 @@ class Loop(LoopLearning):
             self._add_arms(candidates.new)
         event.due = None if deferred else self._due()
         # A row always lists its candidates: arms may come and go.
-        extra = {
-            "request": request,
-            "due": event.due,
-            "deferred": deferred,
-            "arms": candidates.names,
-            "served": candidates.baseline if mode == "shadow" else None,
-        }
+        extra: dict[str, Any] = {"request": request, "arms": candidates.names}
+        if event.due is not None:
+            extra["due"] = event.due
+        if deferred:
+            extra["deferred"] = True
+        if mode == "shadow":
+            extra["served"] = candidates.baseline
         # Encoded first: a replay then does the same with the numbers of the row.
         y = self._encoded(context, candidates)
         if candidates.among is None:
             fields = self.bandit.choose_everyday(y, event.name)
             if fields is not None:
-                return journal.add(rows.Decision, fields | extra)
+                fields.update(extra)
+                return journal.add(rows.Decision, fields)
         journal.extra, before = extra, len(journal.written)
         try:
             self.bandit.choose(y, among=candidates.among, event=event.name)

@@ -1,7 +1,9 @@
 """Requests of the short way are answered as by uvicorn's, and all that is unusual goes that way."""
 
 import asyncio
+import itertools
 import json
+import random
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +14,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from keyhole.service import Limits, LoopSettings, Options, application
+from keyhole.service.http.heads import Head, Heads
 from keyhole.service.http.protocol import GuardedProtocol
+from keyhole.service.keys import KeyFile
 from tests.service.http.serving import PLAIN
 
 DATE = (b"date", b"Wed, 18 Nov 2026 16:00:00 GMT")
@@ -162,6 +166,112 @@ def test_both_ways_answer_alike(
     (head, body), (other, other_body) = (one.split(b"\r\n\r\n", 1) for one in (short, usual))
     assert body == other_body
     assert sorted(head.split(b"\r\n")) == sorted(other.split(b"\r\n"))
+
+
+def test_a_head_that_came_before_is_not_parsed_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = []
+    complete = GuardedProtocol.on_headers_complete
+
+    def counted(connection: GuardedProtocol) -> None:
+        parsed.append(connection.url)
+        complete(connection)
+
+    monkeypatch.setattr(GuardedProtocol, "on_headers_complete", counted)
+    for k in range(3):
+        assert answers(server.run(request(f"e{k}")))[0]["event_id"] == f"e{k}"
+    assert server.served == 3
+    assert len(parsed) == 1
+    server.run(request("e10"))  # with a body of another length
+    server.run(request("e3", "X-Request-Id: mine"))
+    assert len(parsed) == 3
+    assert server.app.service.loop("home").version == 7
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_pieces_are_answered_alike_whether_heads_are_known_or_not(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bytes to a server that keeps heads, and to one that parses every head."""
+    rng = random.Random(seed)
+    sent = []
+    for k in range(12):
+        name = f"e{rng.randrange(6)}"
+        sent.append(
+            rng.choice(
+                [
+                    request(name),
+                    request(name),
+                    request(name, context=[2.0, 0.5]),
+                    request(name, "X-Request-Id: mine"),
+                    request(name, context="\r\n\r\n"),
+                    request("", path=f"/v1/loops/home/events/{name}/reward", value=1.0 * k),
+                    request(name, "Origin: http://localhost"),
+                    b"\r\n" + request(name),
+                    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                ]
+            )
+        )
+    whole, cuts = b"".join(sent), [0]
+    for one in sent:  # mostly a request in a piece, and sometimes any cut
+        cuts.append(cuts[-1] + len(one))
+    cuts = sorted(k if rng.random() < 0.8 else rng.randrange(len(whole)) for k in cuts)
+    pieces = [whole[a:b] for a, b in itertools.pairwise([0, *cuts, len(whole)]) if a < b]
+    got = []
+    for keeps in (True, False):
+        monkeypatch.setattr("keyhole.service.http.logs._numbers", itertools.count())
+        server = Server(tmp_path / str(keeps))
+        server.app.service.loop("home").bandit._draw_key = bytes(32)
+        if not keeps:
+            server.app.heads.keep = lambda *_: None  # type: ignore[method-assign]
+        wire = server.run(*pieces, until=lambda wire: wire.written.count(b"HTTP/1.1 ") >= 12)
+        got.append(wire.written)
+        assert bool(server.app.heads) <= keeps
+        server.close()
+    assert got[0] == got[1]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"POST /a HTTP/1.1\nContent-Length: 8\n\n\r\n\r\nabcd",  # an empty line of another kind
+        b"\r\n\r\nPOST /a HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd",
+        b"POST /a HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcdPOST",
+        b"POST /a HTTP/1.1\r\nX: " + b"x" * 2_000 + b"\r\nContent-Length: 4\r\n\r\nabcd",
+    ],
+)
+def test_a_head_whose_end_is_not_certain_is_not_kept(server: Server, data: bytes) -> None:
+    found = server.app.straight_route("POST", b"/v1/loops/home/decide")
+    assert found is not None
+    route, params = found
+    head = Head.of(route, params, "POST", b"/a", [])
+    heads = Heads()
+    heads.keep(data, head, 4)
+    assert not heads
+    heads.keep(b"POST /a HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd", head, 4)
+    assert [one.length for one in heads.values()] == [4]
+
+
+def test_heads_of_events_are_not_kept_and_others_are_bounded(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.run(request("", path="/v1/loops/home/events/e1/reward", value=1.0))
+    assert not server.app.heads
+    monkeypatch.setattr("keyhole.service.http.heads.MOST", 3)
+    for k in range(10):
+        server.run(request("e1", f"X-Request-Id: {k}"))
+        assert 1 <= len(server.app.heads) <= 3
+
+
+def test_a_known_head_needs_a_key_that_still_allows_it(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    assert b" 200 OK" in server.run(request("e1")).written
+    keys = KeyFile(tmp_path)
+    keys.add("web", roles=["decide"])
+    server.app.access.keys.refresh()
+    assert b" 401 " in server.run(request("e2")).written
+    server.close()
 
 
 @pytest.mark.parametrize(

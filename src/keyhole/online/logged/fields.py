@@ -33,7 +33,7 @@ def decision_fields(
     predicted, grown, design = decision._predicted, decision._grown, decision._design
     probability, score = decision.probability, decision._score
     # Kernels that are not compiled give NumPy's numbers, which a row cannot hold.
-    return {
+    fields = {
         "event": decision._name(),
         "version": version,
         "arm": decision._arm,
@@ -42,11 +42,16 @@ def decision_fields(
         "y": [row.tolist() for row in seen],
         **score_fields(decision._description, offset),
         "epsilon": float(decision._epsilon),
-        "x": None if design is None else design.tolist(),
-        "predicted": list(predicted) if predicted else None,
-        "filled": decision._observation.tolist() if predicted else None,
-        "levels": None if grown is None else len(grown),
     }
+    # Fields that most rows do not have: each takes time though it is null.
+    if design is not None:
+        fields["x"] = design.tolist()
+    if predicted:
+        fields["predicted"] = list(predicted)
+        fields["filled"] = decision._observation.tolist()
+    if grown is not None:
+        fields["levels"] = len(grown)
+    return fields
 
 
 def score_fields(description: Floats, offset: float) -> dict[str, Any]:

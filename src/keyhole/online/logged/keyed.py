@@ -80,8 +80,9 @@ class KeyedChoices(Writes):
             made._id = event
             seen: Iterable[Floats] = y
             if made._is_for_all:
-                seen = [made.raw if made._predicted else made._observation]
+                seen = (made.raw if made._predicted else made._observation,)
             fields = decision_fields(made, seen, log.seq, self._observer.offset)
             fields["round"] = made._number
-            fields["place"] = None if made._is_for_all else self.arms.index(made._arm)
+            if not made._is_for_all:
+                fields["place"] = self.arms.index(made._arm)
             return fields

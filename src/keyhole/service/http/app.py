@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 from keyhole.errors import FileUnusable
 from keyhole.service.http import logs
 from keyhole.service.http.access import Access
 from keyhole.service.http.commits import Commits
 from keyhole.service.http.deadlines import Deadlines
+from keyhole.service.http.heads import Head, Heads
 from keyhole.service.http.limits import Limits
 from keyhole.service.http.metrics import Metrics
 from keyhole.service.http.problems import Problem, problem_of
@@ -68,7 +70,7 @@ class Application:
     ) -> None:
         self.service, self.commits, self.access = service, commits, access
         self.router, self.limits = router, limits or Limits()
-        self.metrics, self.deadlines = Metrics(), Deadlines()
+        self.metrics, self.deadlines, self.heads = Metrics(), Deadlines(), Heads()
         self.recovery = Recovery(service)
         self._logs_requests = log_requests
         self._has_noted_keys = access.keys.exists  # noted at the start
@@ -156,43 +158,46 @@ class Application:
             return None
         return found if found[0].is_straight else None
 
-    def serve(self, found: Found, scope: Scope, body: bytes, respond: Respond) -> None:
+    def serve(self, head: Head, body: bytes, respond: Respond) -> None:
         """Serve a request of a straight route that has come whole, without a task.
 
         A task does the same, with twice the work for a decision.
 
         Parameters
         ----------
-        found : tuple of Route and list of str
-            The route, and the variable segments of the path.
-        scope : dict
-            The request, of ASGI.
+        head : Head
+            The head of the request.
         body : bytes
             Its body, within the limits.
         respond : callable
             Sends the answer.
         """
         started = time.perf_counter()
-        route, params = found
-
-        def finish(response: Response, extra: tuple[Header, ...] = ()) -> None:
-            respond(response, extra)
-            self._count(scope, route, response, extra, started)
-
-        def committed(error: FileUnusable | None) -> None:
-            if error is None:
-                finish(response)
-            else:
-                finish(*self._problem(error, scope, route, ()))
-
+        route, params, scope, headers, _ = head
         try:
-            request = Request(scope, _nothing, params, self.deadlines, self.limits.seconds)
+            request = Request(scope, _nothing, params, self.deadlines, self.limits.seconds, headers)
             self._check_access(request, route)
             response, unit = route.handler(self, request, body)
         except Exception as error:  # whatever it is becomes an answer, and is logged
-            finish(*self._problem(error, scope, route, ()))
+            response, extra = self._problem(error, scope, route, ())
+            self._finish(head, respond, started, response, extra)
         else:
-            self.commits.when(unit, committed)
+            self.commits.when(unit, partial(self._finish, head, respond, started, response, ()))
+
+    def _finish(
+        self,
+        head: Head,
+        respond: Respond,
+        started: float,
+        response: Response,
+        extra: tuple[Header, ...],
+        failure: FileUnusable | None = None,
+    ) -> None:
+        """Answer a request when its unit is on the disk, or will not be."""
+        if failure is not None:
+            response, extra = self._problem(failure, head.scope, head.route, extra)
+        respond(response, extra)
+        self._count(head.scope, head.route, response, extra, started)
 
     # -- problems ---------------------------------------------------------------------------------
 

@@ -120,6 +120,11 @@ class GuardedProtocol(StraightProtocol):
         super().on_message_begin()
         self._in_head, self._head_bytes = True, 0
 
+    def on_known_head(self) -> None:
+        """Wait no more for the first request."""
+        if self._timer is not None:
+            self._stop()
+
     def on_headers_complete(self) -> None:
         """End the head of a request."""
         self._in_head = False

@@ -29,6 +29,8 @@ class Request:
         What ends a body that does not come.
     seconds : float
         How long a body may take.
+    headers : dict, optional
+        The headers of the scope, which are the last ones of those with one name.
     """
 
     __slots__ = ("_deadlines", "_receive", "_seconds", "headers", "key", "params", "scope")
@@ -40,10 +42,11 @@ class Request:
         params: list[str],
         deadlines: Deadlines,
         seconds: float,
+        headers: dict[bytes, bytes] | None = None,
     ) -> None:
         self.scope, self._receive, self.params = scope, receive, params
         self._deadlines, self._seconds = deadlines, seconds
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.headers: dict[bytes, bytes] = dict(scope["headers"]) if headers is None else headers
         self.key: Any = None  # the key that was accepted
 
     def header(self, name: bytes) -> str:

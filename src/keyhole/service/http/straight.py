@@ -5,6 +5,9 @@ decision is there as a whole when its first bytes are, and to read it and answer
 request is handed to the application by one call, and the answer is written when its unit is on the
 disk. Whatever is not as usual (a body in several pieces, a connection that is to be closed, a
 request before the last one was answered) is left to uvicorn, and gets the same answer.
+
+A client repeats the head of its requests to the letter, but for the length of the body: a head that
+was parsed before, by any connection, is not parsed again.
 """
 
 from __future__ import annotations
@@ -15,23 +18,27 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from keyhole.service.http.heads import Head
 from keyhole.service.http.responses import Header, Response
-from keyhole.service.http.routing import Found
 
 CLOSE = (b"connection", b"close")
+END = b"\r\n\r\n"  # of a head
 
 
 class StraightProtocol(HttpToolsProtocol):
     """A connection."""
 
-    # The route of a request that is being read, if it goes the short way, and its body so far.
-    _found: Found | None = None
+    # The head of a request that is being read, if it goes the short way, and its body so far.
+    _found: Head | None = None
     _body = b""
+    # Whether a request is being read; and the bytes that it began with, if it is their first.
+    _is_reading = False
+    _piece: bytes | None = None
     # When the connection was last used, and what looks at that: one timer for many requests.
     _used = 0.0
     _idle: asyncio.TimerHandle | None = None
     # Heads of answers, for as long as the server's headers, with the date, are the same.
-    _heads: dict[tuple[int, tuple[Header, ...]], bytes] = {}  # noqa: RUF012 - of all connections
+    _answers: dict[tuple[int, tuple[Header, ...]], bytes] = {}  # noqa: RUF012 - of all connections
     _default_headers: Any = None
 
     # -- reading ----------------------------------------------------------------------------------
@@ -39,31 +46,54 @@ class StraightProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
         self._used = self.loop.time()
+        heads = getattr(self.app, "heads", None)  # another application has none
+        if heads is not None and not self._is_reading:
+            end = data.find(END) + len(END)
+            head = heads.get(data[:end])
+            if head is not None and len(data) == end + head.length and self._is_free():
+                self._unset_keepalive_if_required()
+                self.on_known_head()
+                self._serve(head, data[end:])
+                return
+            self._piece = data
         super().data_received(data)
+        self._piece = None
         if self._found is not None and self.parser is not None and not self.transport.is_closing():
             self._go_usual_way()  # the rest of the body is still to come
+
+    def on_known_head(self) -> None:
+        """Take note of a head that is not parsed again."""
 
     def on_message_begin(self) -> None:
         """Begin a request; what a task needs is made when one is."""
         self.url, self.headers, self.expect_100_continue = b"", [], False
-        self._found, self._body = None, b""
+        self._found, self._body, self._is_reading = None, b"", True
 
     def on_headers_complete(self) -> None:
         """Find the way of a request."""
-        self._found = self._straight_route()
+        self._found = self._straight_head()
         if self._found is None:
             self._go_usual_way()
 
-    def _straight_route(self) -> Found | None:
-        cycle, parser, url = self.cycle, self.parser, self.url
+    def _is_free(self) -> bool:
+        """Whether the connection has nothing else to do, and the server no more than it may."""
+        cycle = self.cycle
+        return (
+            (cycle is None or cycle.response_complete)
+            and not self.pipeline
+            and not self.flow.write_paused
+            and len(self.connections) < (self.limit_concurrency or 0)
+            and not self.transport.is_closing()
+        )
+
+    def _straight_head(self) -> Head | None:
+        """Return the head of a request that goes the short way, or None."""
+        parser, url = self.parser, self.url
         find = getattr(self.app, "straight_route", None)  # another application has none
         if (
             find is None
-            or (cycle is not None and not cycle.response_complete)
-            or self.pipeline
-            or self.flow.write_paused
+            or not self._is_free()
             or self.expect_100_continue
-            or len(self.connections) >= (self.limit_concurrency or 0)
             or parser.get_http_version() != "1.1"
             or parser.should_upgrade()
             or not parser.should_keep_alive()
@@ -75,8 +105,12 @@ class StraightProtocol(HttpToolsProtocol):
         for name, _ in self.headers:
             if name == b"origin" or name == b"transfer-encoding":
                 return None
-        found: Found | None = find(parser.get_method().decode("ascii"), url)
-        return found
+        method = parser.get_method().decode("ascii")
+        found = find(method, url)
+        if found is None:
+            return None
+        route, params = found
+        return Head.of(route, params, method, url, self.headers)
 
     def _go_usual_way(self) -> None:
         """Hand a request, as far as it has come, to uvicorn."""
@@ -98,7 +132,8 @@ class StraightProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Serve a request that is all there."""
-        found, body = self._found, self._body
+        found, body, piece = self._found, self._body, self._piece
+        self._is_reading, self._piece = False, None
         if found is None:
             super().on_message_complete()
             return
@@ -107,17 +142,22 @@ class StraightProtocol(HttpToolsProtocol):
             super().on_message_complete()
             return
         self._found, self._body = None, b""
-        scope = {
-            "type": "http",
-            "method": found[0].method,
-            "path": self.url.decode("latin-1"),
-            "raw_path": self.url,
-            "query_string": b"",
-            "headers": self.headers,
-            "client": self.client,
-        }
+        if piece is not None:
+            self.app.heads.keep(piece, found, len(body))
+        self._serve(found, body)
+
+    def _serve(self, head: Head, body: bytes) -> None:
+        """Hand a request to the application.
+
+        Parameters
+        ----------
+        head : Head
+            Its head.
+        body : bytes
+            Its body.
+        """
         self.cycle = cycle = Cycle()  # type: ignore[assignment] # all that uvicorn asks of one
-        self.app.serve(found, scope, body, partial(self._respond, cycle))
+        self.app.serve(head, body, partial(self._respond, cycle))
 
     # -- answering --------------------------------------------------------------------------------
 
@@ -152,7 +192,7 @@ class StraightProtocol(HttpToolsProtocol):
 
     def _head(self, status: int, headers: tuple[Header, ...]) -> bytes:
         """Return the first lines of an answer."""
-        state, kept = self.server_state, StraightProtocol._heads
+        state, kept = self.server_state, StraightProtocol._answers
         if StraightProtocol._default_headers is not state.default_headers:
             StraightProtocol._default_headers = state.default_headers
             kept.clear()
