@@ -1,5 +1,6 @@
 """Files that a service must not work on, and damage that it must find or survive."""
 
+import asyncio
 import re
 import sqlite3
 from multiprocessing.connection import Connection
@@ -10,7 +11,8 @@ import apsw
 import pytest
 
 from keyhole.errors import FileError, FileUnusable, KeyholeWarning
-from keyhole.service import DecideRequest, Service
+from keyhole.service import DecideRequest, Service, export, verify
+from keyhole.service.store import Store
 from tests.service.clocks import Moved
 from tests.service.history import check
 from tests.service.killing import FORKS
@@ -212,3 +214,117 @@ def test_a_damaged_loop_does_not_hold_up_the_others(tmp_path: Path) -> None:
         with pytest.raises(FileError, match=r"loop 'bad'.* is missing"):
             service.tick()
         assert service.loop("good").bandit.counts in ({"A": 1, "B": 0}, {"A": 0, "B": 1})
+
+
+def due_in_two_loops(folder: Path, clock: Moved) -> None:
+    """Write three events of each of two loops, all of which are due in 5 seconds."""
+    with Service(folder, now=clock) as service:
+        for name in ("bad", "good"):
+            service.create(name, {**PLAIN, "reward": {"default": 0.0, "wait": 5.0}})
+            for k in range(3):
+                service.decide(name, DecideRequest(context=[1.0, k], event_id=f"e{k}"))
+    clock.time += 6.0
+
+
+def ended(service: Service, loop: str) -> int:
+    """Return how many events of a loop have ended."""
+    service.wait(service.writer.submitted)
+    number = service.loop(loop).number
+    [(n,)] = service.store.query(
+        "SELECT count(*) FROM event WHERE loop = ? AND due IS NULL", (number,)
+    )
+    return int(n)
+
+
+def test_a_damaged_decision_does_not_hold_up_other_events(tmp_path: Path) -> None:
+    clock = Moved()
+    due_in_two_loops(tmp_path, clock)
+    cut = "UPDATE log SET body = substr(body, 1, 20) WHERE loop = 1 AND event = 'e1'"
+    edit(tmp_path, cut)
+    with Service(tmp_path, now=clock) as service:
+        with pytest.raises(FileError, match="row 4 of loop 'bad' is damaged"):
+            service.tick()
+        assert (ended(service, "bad"), ended(service, "good")) == (2, 3)
+        assert service.tick() == 0, "it is told once"
+    with pytest.raises(FileError, match=r"loop 'bad'.* row 4 .*is damaged"):
+        verify(tmp_path)
+    with pytest.raises(FileError, match="row 4 of loop 'bad' is damaged"):
+        export(tmp_path, tmp_path / "bad.parquet", loop="bad")
+
+
+def test_a_damaged_outcome_is_named_by_verify(tmp_path: Path) -> None:
+    clock = Moved()
+    with Service(tmp_path, now=clock) as service:
+        loop = service.create("home", {**PLAIN, "reward": {"default": 0.0, "wait": 5.0}})
+        service.decide("home", DecideRequest(context=[1.0, 0.0], event_id="e0"))
+        assert loop.reward("e0", 1.0).status == "held"
+    edit(tmp_path, "UPDATE log SET body = substr(body, 1, 20) WHERE kind = 'outcome'")
+    with pytest.raises(FileError, match="row 4 of loop 'home' is damaged"):
+        verify(tmp_path)
+
+
+# -- snapshots and the write-ahead log -------------------------------------------------------------
+
+
+def test_a_service_that_is_killed_often_keeps_snapshots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keyhole.service.service.SNAPSHOT_EVERY", 20)
+    for run in range(4):
+        service = Service(tmp_path)
+        if not run:
+            service.create("home", PLAIN)
+        for k in range(15):
+            service.decide("home", DecideRequest(context=[1.0, 1.0], event_id=f"{run}-{k}"))
+            service.tick()
+        service.writer.close()  # and killed: no snapshot is written
+        service.store.close()
+        service._folder.close()
+    with Service(tmp_path) as service:
+        kept = [seq for seq, *_ in service.store.snapshots(1)]
+        assert max(kept) >= service.loop("home").version - 20
+        check(str(tmp_path))
+
+
+def test_nothing_is_written_behind_what_a_failed_disk_may_have_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write-ahead log begins anew, for which a reader of it has to end."""
+    with Service(tmp_path) as service:
+        loop = service.create("home", PLAIN)
+        service.decide("home", DecideRequest(context=[1.0, 1.0], event_id="e0"))
+        service.wait(loop.unit)
+        log = tmp_path / "keyhole.db-wal"
+        assert log.stat().st_size > 0
+        reader = apsw.Connection(str(tmp_path / "keyhole.db"), flags=apsw.SQLITE_OPEN_READONLY)
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM log").get == 3
+        service.writer.fail(OSError("no disk"))
+        for _ in range(2):
+            with pytest.raises(FileUnusable, match="is read by another program"):
+                service.recover()
+            assert not service.writer.is_usable
+        reader.close()
+        sizes: list[int] = []
+        commit = Store.commit
+
+        def noted(store: Store, units: Any) -> None:
+            sizes.append(log.stat().st_size)
+            commit(store, units)
+
+        monkeypatch.setattr(Store, "commit", noted)
+        service.recover()
+        assert sizes[0] == 0
+        service.decide("home", DecideRequest(context=[1.0, 1.0], event_id="e1"))
+        check(str(tmp_path), service=service)
+
+
+def test_a_service_can_be_closed_after_its_event_loop(tmp_path: Path) -> None:
+    service, turns = Service(tmp_path), asyncio.new_event_loop()
+    loop = service.create("home", PLAIN)
+    service.gather(turns.call_soon)
+    service.decide("home", DecideRequest(context=[1.0, 1.0], event_id="e0"))
+    turns.close()
+    service.close()
+    with Service(tmp_path) as service:
+        assert [seq for seq, *_ in service.store.snapshots(1)] == [loop.version]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, KeyholeWarning
 from keyhole.service import Action, DecideRequest, Loop, Service, verify
 from keyhole.service.http.events import event_view
 from keyhole.service.store import Unit
@@ -230,6 +230,7 @@ def test_an_event_that_is_read_while_a_removal_is_on_its_way_is_not_learned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keyhole.service.loading.CACHED_EVENTS", 1)
+    monkeypatch.setattr("keyhole.service.events.SPARE", 0)
     with Service(tmp_path) as service:
         loop = made(service)
         for name in ("e1", "e2"):
@@ -272,3 +273,28 @@ def test_the_table_of_rewards_has_the_rows_that_they_came_with(service: Service)
     kinds = [kind for _, kind, _ in service.store.rows(1)]
     assert any(pair == ("reward", "counted") for pair in pairwise(kinds))
     checked(service)
+
+
+def test_rewards_that_come_to_too_much_by_another_aggregate_are_not_learned(
+    tmp_path: Path,
+) -> None:
+    clock = Moved()
+    reward = {"default": 0.0, "wait": 5.0}
+    with Service(tmp_path, now=clock) as service:
+        loop = service.create("home", {**PLAIN, "reward": {**reward, "aggregate": "mean"}})
+        for k in range(3):
+            service.decide("home", DecideRequest(context=[1.0, 1.0], event_id=f"e{k}"))
+        for k in range(3):
+            loop.reward("e1", 9e49, f"r{k}")
+        service.create("home", {**PLAIN, "reward": reward})
+        service.wait(loop.unit)
+        clock.time += 6.0
+        with pytest.warns(KeyholeWarning, match=r"come to 2.7e.50, and are not learned"):
+            assert service.tick() == 3
+        states = [event_view(loop, f"e{k}") for k in range(3)]
+        assert [(one.state, one.learned) for one in states] == [
+            ("ended", 0.0),
+            ("ended", None),
+            ("ended", 0.0),
+        ]
+        checked(service)

@@ -168,3 +168,16 @@ def test_a_failure_is_told_and_ends_the_thread(disk: Disk, is_slow: bool) -> Non
         writer.submit(unit(2))
     writer.close()
     assert not disk.committed
+
+
+def test_statements_that_may_take_long_are_left_to_the_thread(disk: Disk) -> None:
+    turn, mine = Turn(), threading.get_ident()
+    writer = Writer(disk)  # type: ignore[arg-type]
+    writer.gather(turn.plan)
+    writer.submit(unit(1))
+    turn.end()
+    last = writer.submit(unit(2)._replace(others=[("DELETE", ())]))
+    turn.end()
+    writer.wait(last, 10.0)
+    assert [one == mine for one in disk.threads] == [True, False]
+    writer.close()

@@ -57,9 +57,8 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     service.keep(loop)
     service.wait(loop.unit)
     after = archived.last(service.path, name)
-    listed = list(service.store.rows(loop.number, after))
-    if listed:
-        first, last = listed[0][0], listed[-1][0]
+    first, last = after + 1, loop.version
+    if first <= last:
         place = os.path.join(service.path, "archive", name)
         for one in (os.path.dirname(place), place):
             os.makedirs(one, mode=0o700, exist_ok=True)
@@ -67,7 +66,7 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
             replacing(os.path.join(place, f"{first}-{last}.jsonl.gz")) as target,
             gzip.GzipFile(fileobj=target, mode="wb", mtime=0) as file,
         ):
-            for _, _, body in listed:
+            for _, _, body in service.store.rows(loop.number, after):
                 file.write(body)
     # A reward of an open event needs its decision, and the last row of its term.
     delete = (
@@ -81,4 +80,4 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     loop.submit(Unit.of_statements((delete, values), (note, noted)))
     service.wait(loop.unit)
     [(kept,)] = service.store.query("SELECT count(*) FROM log WHERE loop = ?", (loop.number,))
-    return Compacted(name, len(listed), kept)
+    return Compacted(name, last - after, kept)

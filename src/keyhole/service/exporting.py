@@ -9,6 +9,7 @@ from keyhole.errors import InvalidValue
 from keyhole.files import Path, checked_path, replacing
 from keyhole.online import Bandit, rows, write_parquet
 from keyhole.service import archived
+from keyhole.service.journal import decoded_row
 from keyhole.service.reading import WholeFold, all_rows, loop_of, reading
 from keyhole.service.store import Store
 
@@ -20,7 +21,8 @@ class _Rows:
         self._loop = (store, number, name)
 
     def __iter__(self) -> Iterator[rows.AnyRow]:
-        return (rows.decoded(body) for _, _, body in all_rows(*self._loop))
+        name = f"loop {self._loop[2]!r}"
+        return (decoded_row(name, seq, body) for seq, _, body in all_rows(*self._loop))
 
 
 def export(folder: Path, target: Path, *, loop: str | None = None) -> int:

@@ -14,7 +14,7 @@ from keyhole.errors import FileError, KeyholeWarning
 from keyhole.online import Decision, LoggedBandit, Own, Replay, rows
 from keyhole.service import pages
 from keyhole.service.candidates import bandit_among
-from keyhole.service.journal import LoopJournal
+from keyhole.service.journal import LoopJournal, decoded_row
 from keyhole.service.pages import Page
 from keyhole.service.store import Store
 
@@ -130,13 +130,7 @@ class LoopReplay(Replay):
         if kind == "decision" and not self.verify and self.bandit.is_plain:
             self.bandit.count_decisions(1)
         elif kind not in OF_EVENTS:
-            self.take(self._decoded(seq, body))
-
-    def _decoded(self, seq: int, body: bytes) -> rows.AnyRow:
-        try:
-            return rows.decoded(body)
-        except rows.DamagedRow as reason:
-            raise FileError(f"row {seq} of {self.journal.name} is damaged: {reason}") from None
+            self.take(decoded_row(self.journal.name, seq, body))
 
     def _start(self, row: rows.Start) -> None:
         super()._start(row)

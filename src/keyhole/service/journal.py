@@ -169,7 +169,7 @@ class LoopJournal:
         is_archived = body is None
         if body is None:
             body = archived.row(self._store.folder, self._name, event.seq)
-        row = rows.decoded(body)
+        row = decoded_row(self.name, event.seq, body)
         if not isinstance(row, rows.Decision | rows.Served) or row.event != event.name:
             raise FileError(
                 f"row {event.seq} of {self.name} is not the decision of event "
@@ -198,4 +198,22 @@ class LoopJournal:
         body = self._store.row(self._loop, seq)
         if body is None:
             body = archived.row(self._store.folder, self._name, seq)
+        return decoded_row(self.name, seq, body)
+
+
+def decoded_row(name: str, seq: int, body: bytes) -> rows.AnyRow:
+    """Return a row of a loop, or raise `FileError` if it is damaged.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the loop.
+    seq : int
+        The number of the row.
+    body : bytes
+        The row.
+    """
+    try:
         return rows.decoded(body)
+    except rows.DamagedRow as reason:
+        raise FileError(f"row {seq} of {name} is damaged: {reason}") from None

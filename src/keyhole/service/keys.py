@@ -106,7 +106,7 @@ class KeyFile:
             found = os.stat(self.path)
         except FileNotFoundError:
             # Deleting the file does not open the service: keys stay necessary.
-            self._keys = {}
+            self._keys, self._stamp = {}, None  # and the same file may come back
             return
         stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
         self.exists = True

@@ -35,6 +35,7 @@ class LoopLearning(LoopUnits):
     bandit: LoggedBandit
     events: EventCache
     _now: Callable[[], float]  # the clock
+    _tell: Callable[[str], None]  # issues a warning
 
     # -- rewards ----------------------------------------------------------------------------------
 
@@ -162,7 +163,12 @@ class LoopLearning(LoopUnits):
     def _learnable_total(self, event: Event) -> float | None:
         """Return what the rewards of an event come to; None if nothing can be learned of it."""
         total = event.total(self.settings.reward)
-        return None if total is None or self._lost_arm(event) else total
+        if total is None or self._lost_arm(event):
+            return None
+        if not abs(total) <= LARGEST:  # by another aggregate than when they came
+            self._tell(f"the rewards of an event come to {total:g}, and are not learned")
+            return None
+        return total
 
     def _reward_answer(self, status: RewardStatus, event: Event) -> RewardAnswer:
         total = event.total(self.settings.reward)

@@ -14,7 +14,7 @@ from keyhole.service.eventfile import EventFile
 from keyhole.service.fold import LoopReplay
 from keyhole.service.folder import DATABASE
 from keyhole.service.index import Index
-from keyhole.service.journal import LoopJournal
+from keyhole.service.journal import LoopJournal, decoded_row
 from keyhole.service.store import Store
 
 
@@ -103,7 +103,7 @@ class WholeFold:
             The row.
         """
         self.replay.step(seq, kind, body)
-        row = rows.decoded(body)
+        row = decoded_row(self.journal.name, seq, body)
         self.index.take(row)
         if isinstance(row, rows.Reward | rows.Amend | rows.Counted) and row.event is not None:
             self.events.present(row.event).last_row = row

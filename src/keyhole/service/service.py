@@ -89,13 +89,24 @@ class Service:
             self._folder.close()
             raise
 
-    def _open(self, last: int = 0) -> None:
+    def _open(self, last: int = 0, *, has_failed: bool = False) -> None:
         """Open the database; if it cannot be, nothing is changed.
 
         Loops that were loaded before keep submitting to their own writer, and not to the new one.
+
+        Parameters
+        ----------
+        last : int, default 0
+            The last unit of the writer before this one.
+        has_failed : bool, default False
+            Whether that writer has failed.
         """
         store = Store(self._folder.database, **self._options)
         try:
+            if not store.restart_log() and has_failed:
+                raise FileUnusable(
+                    f"{store.path} is read by another program: it can be written again after that"
+                )
             archived.check(store)
             listed = store.query("SELECT id, name FROM loop ORDER BY id")
         except BaseException:
@@ -107,7 +118,8 @@ class Service:
         self._place = loading.Place(store, writer.submit, lambda: writer.committed, self.now)
         self._numbers: dict[str, int] = {name: number for number, name in listed}
         self._loops: dict[str, Loop] = {}
-        self._snapshots: dict[str, int] = {}
+        self._snapshots: dict[str, int] = {}  # the row of the last snapshot of each
+        self._stuck: set[tuple[str, str]] = set()  # loops and events that cannot be ended
 
     @property
     def path(self) -> str:
@@ -144,7 +156,8 @@ class Service:
             if found is not None:
                 self.wait(found.unit)  # what was submitted is written first
             found = self._loops[name] = loading.loaded(self._place, self._numbers[name])
-            self._snapshots[name] = found.version
+            kept = self.store.snapshots(found.number)
+            self._snapshots[name] = max((seq for seq, *_ in kept), default=0)
         return found
 
     def create(
@@ -202,8 +215,10 @@ class Service:
         """Whether keys of clients were noted: a later start without them is a mistake."""
         return bool(self.store.query("SELECT value FROM note WHERE name = 'keys'"))
 
-    def note_keys(self, *, are_needed: bool = True) -> None:
+    def note_keys(self, *, are_needed: bool = True) -> int:
         """Note for every later start that there were keys of clients, or that none are needed.
+
+        Returns the unit to wait for.
 
         Parameters
         ----------
@@ -213,7 +228,7 @@ class Service:
         self._check_usable()
         note = "INSERT OR REPLACE INTO note VALUES ('keys', 'needed')"
         statement = note if are_needed else "DELETE FROM note WHERE name = 'keys'"
-        self.writer.submit(Unit.of_statements((statement, ())))
+        return self.writer.submit(Unit.of_statements((statement, ())))
 
     def archived(self, name: str) -> int:
         """Return the number of the last row of a loop that was archived, or 0."""
@@ -314,13 +329,24 @@ class Service:
         damaged : list of KeyholeError
             Where to add the error of a loop that cannot be loaded, or of an event.
         """
+        due = [one for one in names if (name, one) not in self._stuck]
         try:
-            return self.loop(name).time_out(names)
+            loop = self.loop(name)
         except FileUnusable:
             raise
         except (FileError, InvalidValue) as reason:
             damaged.append(reason)
             return 0
+        try:
+            return loop.time_out(due) if due else 0
+        except FileUnusable:
+            raise
+        except (FileError, InvalidValue) as reason:
+            if len(due) == 1:  # tried again after the next start, or when the disk has failed
+                self._stuck.add((name, due[0]))
+                damaged.append(reason)
+                return 0
+        return sum(self._time_out(name, [one], damaged) for one in due)
 
     def keep(self, loop: Loop) -> None:
         """Write a snapshot of a loop."""
@@ -350,7 +376,7 @@ class Service:
         if not os.path.exists(self._folder.database):
             # A new one in its place would begin with nothing, and nobody would know.
             raise FileUnusable(f"{self._folder.database} was removed while the service ran")
-        self._open(before.submitted)
+        self._open(before.submitted, has_failed=True)
         if before.committed < before.submitted:
             self._lose(before.committed + 1, before.submitted + 1)
         for statement in TRIALS:
@@ -389,6 +415,7 @@ class Service:
         if self._is_closed:
             return
         self._is_closed = True
+        self.writer.gather(None)  # an event loop may have ended
         try:
             if self.writer.failure is None:
                 for name, loop in self._loops.items():

@@ -22,6 +22,8 @@ from keyhole.service.schema import APPLICATION, EVENT, LOG, REWARD, SCHEMA, VERS
 
 # Rows of the log that are read at a time.
 PAGE = 1_000
+# Milliseconds in which another program may use the file.
+BUSY = 5_000
 # Pages of 4 kB in the write-ahead log from which on a commit moves them into the database. With
 # SQLite's 1,000 the same rows are written per second, and the slowest commits take twice as long.
 CHECKPOINT = 250
@@ -136,7 +138,7 @@ class Store:
 
     def _prepare(self, synchronous: str) -> None:
         writer = self._writer
-        writer.set_busy_timeout(5000)
+        writer.set_busy_timeout(BUSY)
         is_new = writer.execute("SELECT count(*) FROM sqlite_schema").get == 0
         if not is_new:
             self._check_version()
@@ -178,6 +180,22 @@ class Store:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+    def restart_log(self) -> bool:
+        """Move the write-ahead log into the database; False if a reader holds on to it.
+
+        After the disk has refused to confirm a write, the system shows what it may have lost, and
+        confirms it at the next attempt. What is written behind it would be lost with it: a log is
+        read up to its first damage.
+        """
+        self._writer.set_busy_timeout(0)
+        try:
+            with naming_errors(self.path), suppress(apsw.BusyError):
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                return True
+        finally:
+            self._writer.set_busy_timeout(BUSY)
+        return False
 
     # -- writing ----------------------------------------------------------------------------------
 

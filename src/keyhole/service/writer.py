@@ -103,7 +103,9 @@ class Writer:
         """Have all that waits written: by this thread, unless the disk is slow or at work."""
         with self._changed:
             self._is_planned = False
-            if self._is_busy or self.usual > SLOW or self.failure is not None:
+            # Statements beside rows, as snapshots and removed arms have them, may take long.
+            is_long = self.usual > SLOW or any(unit.others for unit in self._waiting)
+            if self._is_busy or is_long or self.failure is not None:
                 self._ask()
                 return
             units = self._taken()

@@ -259,3 +259,17 @@ def test_what_cannot_be_a_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="there is no key 'x'; keys: web"):
         keys.revoke("x")
     assert [key.name for key in keys.read()] == ["web"]
+
+
+def test_a_file_of_keys_that_was_away_is_read_when_it_is_back(tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path)
+    secret = keys.add("web", ["decide"]).encode()
+    keys.refresh()
+    assert keys.find(secret) is not None
+    path = tmp_path / "keys.json"
+    path.rename(tmp_path / "away")
+    keys.refresh()
+    assert keys.find(secret) is None
+    (tmp_path / "away").rename(path)
+    keys.refresh()
+    assert keys.find(secret) is not None

@@ -165,3 +165,19 @@ def test_time_ends_events_and_what_is_learned(home: Local) -> None:
     home.runner.run(asyncio.sleep(0.5))  # two ticks
     shown = home.get("/v1/loops/due/events/d-1").json()
     assert (shown["state"], shown["learned"], shown["due"]) == ("ended", 0.0, None)
+
+
+def test_an_event_shows_no_reward_that_comes_while_it_waits_for_the_disk(
+    home: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.post(HOME + "/decide", {"event_id": "p-1", "context": [1, 2]})
+    loop, wait = home.app.service.loop("home"), home.app.commits.wait
+
+    async def meanwhile(unit: int) -> None:
+        loop.reward("p-1", 2.0, "second")
+        await wait(unit)
+
+    home.post(HOME + "/events/p-1/reward", {"value": 1.0, "reward_id": "first"})
+    monkeypatch.setattr(home.app.commits, "wait", meanwhile)
+    shown = home.get(HOME + "/events/p-1").json()
+    assert (shown["rewards"], shown["total"]) == ({"first": 1.0}, 1.0)

@@ -14,6 +14,8 @@ import apsw
 import httpx
 import pytest
 
+from keyhole.errors import FileUnusable
+from keyhole.service import KeyFile
 from keyhole.service.http.repeats import Repeats
 from keyhole.service.store import Store
 from tests.service.http.serving import PLAIN, Local, Process, local
@@ -36,8 +38,6 @@ class Disk:
 
         def opening(store: Store, *args: Any, **options: Any) -> None:
             if not self.opens:
-                from keyhole.errors import FileUnusable
-
                 raise FileUnusable("the database cannot be opened: no disk")
             begin(store, *args, **options)
 
@@ -125,7 +125,8 @@ def test_a_disk_that_stays_away_is_told_until_it_is_back(home: Local, disk: Disk
         assert decide(home, "o-1").status_code == 503
         assert home.get(HOME + "/effects").status_code == 503
     disk.opens = True
-    home.runner.run(asyncio.sleep(0.8))  # the timer tries again
+    home.runner.run(asyncio.sleep(0.8))
+    assert home.app.service.writer.is_usable, "the timer tries again"
     assert home.get("/readyz").json() == {"status": "ready"}
     assert decide(home, "o-1").headers["idempotent-replay"] == "true"
     text = home.get("/metrics").text
@@ -180,10 +181,12 @@ def test_a_full_disk_is_told_until_it_takes_rows_again(tmp_path: Path) -> None:
 
     with Process(tmp_path / "data") as served, httpx.Client(base_url=served.url) as client:
         client.put(HOME, json=PLAIN)
-        number = served.process.pid
+        number, log = served.process.pid, tmp_path / "data" / "keyhole.db-wal"
         _, most = resource.prlimit(number, resource.RLIMIT_FSIZE)
-        size = (tmp_path / "data" / "keyhole.db-wal").stat().st_size
-        assert size > 32_768  # what there is can be opened again
+        before, size = 0, 40_000  # enough to open the file, and not for the rows that there are
+        while log.stat().st_size < 5 * size:
+            client.post(HOME + "/decide", json={"event_id": f"b{before}", "context": [1, 2]})
+            before += 1
         resource.prlimit(number, resource.RLIMIT_FSIZE, (size, most))
         for k in range(40):
             given = {"event_id": f"e{k}", "context": [1, 2]}
@@ -239,3 +242,16 @@ def test_warnings_of_python_are_lines_of_json() -> None:
     assert [line.get("logger") for line in lines] == ["py.warnings"] * 5 + [None]
     assert "UserWarning: odd" in lines[0]["message"]
     assert lines[-1]["lines"] == 4
+
+
+def test_keys_are_noted_for_the_next_start_though_the_first_attempt_failed(
+    home: Local, disk: Disk, tmp_path: Path
+) -> None:
+    KeyFile(tmp_path / "data").add("web", ["admin"])
+    disk.fails = 1
+    with pytest.raises(FileUnusable):
+        home.runner.run(home.app._keys())
+    home.app.service.recover()
+    assert not home.app.service.has_had_keys
+    home.runner.run(home.app._keys())
+    assert home.app.service.has_had_keys

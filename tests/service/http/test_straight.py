@@ -28,9 +28,11 @@ class Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written, self.is_closed = b"", False
+        self.before: Callable[[], None] = lambda: None  # called before something is written
 
     def write(self, data: Any) -> None:
         assert not self.is_closed
+        self.before()
         self.written += data
 
     def close(self) -> None:
@@ -128,12 +130,22 @@ def answers(wire: Wire) -> list[dict[str, Any]]:
 
 
 def test_a_whole_request_goes_the_short_way(server: Server) -> None:
-    wire = server.run(request("e1"))
+    connection, found = server.connect(), []
+    wire: Any = connection.transport
+    # The server answers when the decision is in the database, and not before.
+    wire.before = lambda: found.append(server.app.service.store.event(1, "e1"))
+
+    async def work() -> None:
+        connection.data_received(request("e1"))
+        async with asyncio.timeout(5.0):
+            while not wire.written:
+                await asyncio.sleep(0.001)
+
+    server.runner.run(work())
     assert server.served == 1
+    assert [one is not None for one in found] == [True]
     [answer] = answers(wire)
     assert answer["event_id"] == "e1"
-    # The server answers when the decision is in the database, and not before.
-    assert server.app.service.store.event(1, "e1") is not None
     assert server.state.total_requests == 1
 
 
@@ -364,12 +376,47 @@ def test_a_server_that_stops_answers_what_it_has_accepted_and_closes(server: Ser
         assert not wire.written, "the end of the turn commits"
         connection.shutdown()
         assert not wire.is_closed
-        await asyncio.sleep(0.01)
+        async with asyncio.timeout(5.0):
+            while not wire.is_closed:
+                await asyncio.sleep(0.001)
 
     server.runner.run(work())
     assert wire.is_closed
     assert b"connection: close\r\n" in wire.written
     assert answers(wire)[0]["event_id"] == "e1"
+
+
+def test_a_refusal_waits_for_the_rows_it_follows_from(server: Server) -> None:
+    """P1: else the client would make another id of an event that a crash has undone."""
+    first, second = server.connect(), server.connect()
+    wire: Any = second.transport
+
+    async def work() -> None:
+        first.data_received(request("e1"))
+        second.data_received(request("e1", context=[2.0, 0.5]))
+        assert not wire.written
+        async with asyncio.timeout(5.0):
+            while not wire.written:
+                await asyncio.sleep(0.001)
+
+    server.runner.run(work())
+    assert b" 409 " in wire.written
+
+
+def test_the_path_is_logged_as_the_usual_way_logs_it(server: Server) -> None:
+    found = server.app.straight_route("POST", b"/v1/loops/home/events/a%2Fb/reward")
+    assert found is not None
+    head = Head.of(*found, method="POST", url=b"/v1/loops/home/events/a%2Fb/reward", headers=[])
+    assert head.scope["path"] == "/v1/loops/home/events/a/b/reward"
+    assert head.scope["raw_path"] == b"/v1/loops/home/events/a%2Fb/reward"
+
+
+def test_routes_are_cached_after_many_names_were_tried(server: Server) -> None:
+    for k in range(1_500):
+        assert server.app.straight_route("POST", b"/v1/loops/x%d/decide" % k) is not None
+    kept = server.app.router._kept
+    assert ("POST", b"/v1/loops/x1499/decide") in kept
+    assert len(kept) <= 1_000
 
 
 def test_a_client_that_leaves_is_not_written_to(
@@ -381,7 +428,11 @@ def test_a_client_that_leaves_is_not_written_to(
     async def work() -> None:
         connection.data_received(request("e1"))
         connection.connection_lost(None)
-        await asyncio.sleep(0.01)
+        service = server.app.service
+        async with asyncio.timeout(5.0):
+            while service.writer.committed < service.writer.submitted:
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
 
     server.runner.run(work())
     assert not wire.written

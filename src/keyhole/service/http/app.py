@@ -37,6 +37,9 @@ from keyhole.service.service import Service
 
 # Seconds between two checks of due events, keys, and slow clients.
 TICK = 0.2
+# Refusals that follow from rows, which must be on the disk before: an id that answers another
+# request, an event that was forgotten.
+OF_STATE = frozenset({409, 410})
 
 
 class Application:
@@ -115,6 +118,11 @@ class Application:
                 response = await route.handler(self, request)
         except Exception as error:  # whatever it is becomes an answer, and is logged
             response, extra = self._problem(error, scope, route, extra)
+            if response.status in OF_STATE:
+                try:
+                    await self.commits.wait(self.service.writer.submitted)
+                except FileUnusable as reason:
+                    response, extra = self._problem(reason, scope, route, ())
         await sent(send, response, extra)
         self._count(scope, route, response, extra, started)
 
@@ -180,9 +188,13 @@ class Application:
             response, unit = route.handler(self, request, body)
         except Exception as error:  # whatever it is becomes an answer, and is logged
             response, extra = self._problem(error, scope, route, ())
-            self._finish(head, respond, started, response, extra)
+            if response.status not in OF_STATE:
+                self._finish(head, respond, started, response, extra)
+                return
+            unit = self.service.writer.submitted
         else:
-            self.commits.when(unit, partial(self._finish, head, respond, started, response, ()))
+            extra = ()
+        self.commits.when(unit, partial(self._finish, head, respond, started, response, extra))
 
     def _finish(
         self,
@@ -273,7 +285,7 @@ class Application:
         """Read keys again if they have changed; the first one is noted for the next start."""
         self.access.keys.refresh()
         if self.access.keys.exists and not self._has_noted_keys:
-            self.ready().note_keys()
+            await self.commits.wait(self.ready().note_keys())
             self._has_noted_keys = True
 
     async def _tell(self) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from keyhole.errors import FileError
 from keyhole.service.http import responses
 from keyhole.service.http.problems import Problem, ProblemDetails, details, problem_of
 from keyhole.service.http.request import Request
@@ -92,8 +91,6 @@ async def answered(
             await asyncio.sleep(0)
         try:
             unit, answer = one(number, line)
-        except FileError:
-            raise
         except Exception as error:  # becomes the status of its line
             problem = problem_of(error)
             if problem.status >= 500:
@@ -104,9 +101,9 @@ async def answered(
                 status=problem.status,
                 problem=details(problem),
             )
-        else:
-            writer = app.service.writer
-            units[writer] = max(unit, units.get(writer, 0))
+            unit = app.service.writer.submitted  # a refusal may follow from rows, too
+        writer = app.service.writer
+        units[writer] = max(unit, units.get(writer, 0))
         answers.append(answer)
     response = responses.lines(answers)
     for writer, unit in units.items():

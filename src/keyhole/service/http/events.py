@@ -146,9 +146,10 @@ async def event(app: Application, request: Request) -> Response:
     if explain not in ("true", "false"):
         raise Problem(422, f"explain must be true or false, got {shown(explain)}")
     loop = app.ready().loop(request.params[0])
-    view = event_view(loop, request.params[1], explain=explain == "true")
+    # Encoded before it waits: rewards that come meanwhile are not on the disk when it is sent.
+    response = responses.json(event_view(loop, request.params[1], explain=explain == "true"))
     await app.commits.wait(loop.unit)
-    return responses.json(view)
+    return response
 
 
 def event_view(loop: Loop, name: str, *, explain: bool = False) -> EventView:

@@ -8,6 +8,7 @@ key may do what it asks is checked for every request.
 from __future__ import annotations
 
 from typing import NamedTuple, Self
+from urllib.parse import unquote
 
 from keyhole.service.http.responses import Header, Scope
 from keyhole.service.http.routing import Route
@@ -62,7 +63,7 @@ class Head(NamedTuple):
         scope = {
             "type": "http",
             "method": method,
-            "path": url.decode("latin-1"),
+            "path": unquote(url.decode("latin-1")),
             "raw_path": url,
             "query_string": b"",
             "headers": headers,

@@ -93,9 +93,9 @@ def _service(app: Application) -> list[str]:
     # The name of a loop has letters, digits and ._- only, and needs no escapes.
     for loop in service.in_memory:
         found.append(f'keyhole_loop_rows{{loop="{loop.name}"}} {loop.version}')
-    found.append("# TYPE keyhole_learned_total gauge")
+    found.append("# TYPE keyhole_learned gauge")
     for loop in service.in_memory:
         for arm, count in loop.bandit.counts.items():
             name = str(arm).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-            found.append(f'keyhole_learned_total{{loop="{loop.name}",arm="{name}"}} {count}')
+            found.append(f'keyhole_learned{{loop="{loop.name}",arm="{name}"}} {count}')
     return found

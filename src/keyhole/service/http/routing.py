@@ -138,7 +138,9 @@ class Router:
                 f"{_shown(path)} takes {allowed}, got {method[:20]}",
                 ((b"allow", allowed.encode()),),
             )
-        if len(params) < 2 and len(self._kept) < MOST_KEPT:
+        if len(params) < 2:
+            if len(self._kept) >= MOST_KEPT:  # as by somebody who tries many names of loops
+                self._kept.clear()
             self._kept[method, path] = route, params
         return route, params
 

@@ -101,6 +101,10 @@ def run(
         while thread.is_alive():
             # In steps: a signal that the system gives to another thread does not end the waiting.
             thread.join(0.2)
+    try:
+        app.service.close()  # does nothing, unless the server was told to stop twice
+    except Exception as error:  # raised with the others
+        failures.append(error)
     for failure in (*failures, app.failure):
         if failure is not None:
             raise failure

@@ -34,7 +34,7 @@ class StraightProtocol(HttpToolsProtocol):
     # Whether a request is being read; and the bytes that it began with, if it is their first.
     _is_reading = False
     _piece: bytes | None = None
-    # When the connection was last used, and what looks at that: one timer for many requests.
+    # When the last answer was sent, and what looks at that: one timer for many requests.
     _used = 0.0
     _idle: asyncio.TimerHandle | None = None
     # Heads of answers, for as long as the server's headers, with the date, are the same.
@@ -45,7 +45,6 @@ class StraightProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
-        self._used = self.loop.time()
         heads = getattr(self.app, "heads", None)  # another application has none
         if heads is not None and not self._is_reading:
             end = data.find(END) + len(END)
@@ -209,6 +208,7 @@ class StraightProtocol(HttpToolsProtocol):
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
             return
+        self._used = self.loop.time()
         self.server_state.total_requests += 1
         self.flow.resume_reading()
         if self._idle is None:
@@ -217,7 +217,7 @@ class StraightProtocol(HttpToolsProtocol):
     def _look_if_idle(self) -> None:
         """Close a connection without requests."""
         self._idle = None
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._is_reading or (self.cycle is not None and not self.cycle.response_complete):
             return  # its end comes back here
         left = self._used + self.timeout_keep_alive - self.loop.time()
         if left <= 0.0:
