@@ -287,6 +287,38 @@ def test_a_known_head_needs_a_key_that_still_allows_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "given", "status"),
+    [
+        ("/v1/loops/home/decide", {}, 200),  # again
+        ("/v1/loops/home/events/e1/reward", {"value": 1.0}, 200),
+        ("/v1/loops/home/events/e1/activate", {}, 200),
+        ("/loops/home/personalizer/v1.0/events/e1/reward", {"value": 1.0}, 204),
+        ("/loops/home/personalizer/v1.0/events/e1/activate", {}, 204),
+    ],
+)
+def test_both_ways_answer_alike_to_what_follows(
+    tmp_path: Path, path: str, given: dict[str, Any], status: int
+) -> None:
+    got: list[list[bytes]] = []
+    body = json.dumps(given).encode()
+    whole = request("e1") if path.endswith("decide") else b"".join(
+        [
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\n".encode(),
+            b"Content-Length: %d\r\n\r\n%b" % (len(body), body),
+        ]
+    )  # fmt: skip
+    for k, pieces in enumerate(([whole], [whole[:-1], whole[-1:]])):
+        server = Server(tmp_path / str(k))
+        server.app.service.loop("home").bandit._draw_key = bytes(32)
+        server.run(request("e1"))
+        got.append(sorted(server.run(*pieces).written.split(b"\r\n")))
+        assert server.served == 2 - k
+        server.close()
+    assert got[0] == got[1]
+    assert b"HTTP/1.1 %d " % status in b"".join(got[0])
+
+
+@pytest.mark.parametrize(
     "unusual",
     [
         request("e1", "Connection: close"),
