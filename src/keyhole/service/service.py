@@ -265,7 +265,7 @@ class Service:
     def wait(self, unit: int) -> None:
         """Return when a unit is on the disk, or raise `FileUnusable`."""
         if any(unit in lost for lost in self._lost):
-            raise FileUnusable(f"{self.store.path} could not be written: ask again")
+            raise FileUnusable(f"{self.store.path} could not be written: send the request again")
         self.writer.wait(unit)
 
     # -- time -------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ SLOW = 0.002
 
 
 class Writer:
-    """What writes.
+    """Commit units in the order in which they are submitted.
 
     After a failure it commits nothing more: what was submitted and not committed is lost, and what
     is in memory is ahead of the database. The service then loads its loops again.

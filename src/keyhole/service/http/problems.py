@@ -1,10 +1,10 @@
 """Errors as `application/problem+json` (RFC 9457): what came, what is allowed, the fix.
 
 400  the body is not JSON                  410  the event was forgotten
-401  no key, or one that is not known      411  a body without its length or end
-403  a key without the role or the loop    413  too large: bytes, lines
-404  no such route, loop or event          422  not of the schema, not finite, not allowed
-405  the route has other methods           503  nothing can be written to the disk
+401  no key, or one that is not known      413  too large: bytes, lines
+403  a key without the role or the loop    422  not of the schema, not finite, not allowed
+404  no such route, loop or event          503  nothing can be written to the disk
+405  the route has other methods
 408  the request did not come in time
 409  the id answers another request, or a setting cannot change
 """

@@ -50,7 +50,7 @@ class Recovery:
     def _problem(self) -> Problem:
         return Problem(
             503,
-            f"nothing can be written now, and nothing of this request was: {self.reason}. "
-            "Send it again later",
+            f"the disk cannot be written ({self.reason}): this request changed nothing, send it "
+            "again later",
             ((b"retry-after", b"1"),),
         )
