@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -347,7 +348,7 @@ def test_what_was_learned_of_a_removed_arm_is_gone_already(sharing: Any, path: P
     second = bandit.choose([3.0]).instead("A")
     bandit.learn(second, 1.0)
     if sharing == "hybrid":
-        with pytest.raises(kh.InvalidValue, match="integrated out"):
+        with pytest.raises(kh.InvalidValue, match="what it taught the shared part stays"):
             bandit.forget(first.id)
         bandit.forget(second.id)
     elif sharing == "shared":
@@ -358,6 +359,74 @@ def test_what_was_learned_of_a_removed_arm_is_gone_already(sharing: Any, path: P
         bandit.forget(first.id)
         assert bandit.counts == {"B": 0, "A": 1}
         assert bandit.posterior.moment[1].tolist() == [3.0]
+    assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
+
+
+@pytest.mark.parametrize("name", ["hybrid", "hybrid units"])
+def test_events_of_arms_that_stay_are_forgotten_after_another_was_removed(
+    path: Path, name: str
+) -> None:
+    """What an arm leaves in the shared part follows from its own rewards alone."""
+    twins: list[Any] = [
+        kh.Bandit(LEARNERS[name], arms=["A", "B", "C"], dim=3, seed=3, log=log)
+        for log in (path, path.with_name("other.jsonl"))
+    ]
+    rng, events = np.random.default_rng(5), []
+    for t in range(60):
+        y, arm, reward = rng.normal(0.5, 1.0, 3), "ABC"[rng.integers(3)], float(rng.normal(3.0))
+        for k, bandit in enumerate(twins):
+            decision = bandit.choose(y).instead(arm)
+            if t != 41 or k == 0:
+                bandit.learn(decision, reward if t != 42 or k == 0 else 7.0)
+            if k == 0:
+                events.append((decision.id, arm))
+    assert {events[41][1], events[42][1]} <= {"A", "B"}
+    for bandit in twins:
+        bandit.remove_arms(["C"])
+    twins[0].forget(events[41][0])
+    twins[0].amend(events[42][0], 7.0)
+    assert_same_sums(twins[0].posterior, twins[1].posterior, rtol=1e-12)
+    gone = next(event for event, arm in events if arm == "C")
+    with pytest.raises(kh.InvalidValue, match="arm 'C' was removed since"):
+        twins[0].forget(gone)
+    assert kh.Log(path).replay().to_bytes() == twins[0].without_log().to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("size", "reward", "outcome"),
+    [(1e3, 1.0, "exact"), (1e5, 1.0, "warns"), (1.8e9, 1.0, "refused"), (1.0, 1e30, "refused")],
+)
+def test_what_would_leave_rounding_alone_in_the_sums_cannot_be_forgotten(
+    path: Path, size: float, reward: float, outcome: str
+) -> None:
+    """The error that stays is that of the sums: 1.1e-16 times the square of what they had."""
+    rng, rows = np.random.default_rng(2), list[Any]()
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A"], dim=2, seed=1, log=path)
+    for t in range(40):
+        y, value = rng.normal(1.0, 1.0, 2), float(rng.normal(1.0))
+        if t == 9:
+            y, value = np.array([1.0, size]), reward
+        decision = bandit.choose(y)
+        bandit.learn(decision, value)
+        if t == 9:
+            odd = decision.id
+        else:
+            rows.append((y, value))
+    before = bandit.without_log().to_bytes()
+    if outcome == "refused":
+        with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+            bandit.forget(odd)
+        assert bandit.without_log().to_bytes() == before
+        return
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        bandit.forget(odd)
+    assert [str(one.message)[:35] for one in told] == (
+        ["an observation of arm 'A' is taken "] if outcome == "warns" else []
+    )
+    x, r = np.array([y for y, _ in rows]), np.array([value for _, value in rows])
+    expected = np.linalg.solve(x.T @ x + np.eye(2), x.T @ r)
+    np.testing.assert_allclose(bandit.posterior.mean[0], expected, rtol=100 * 1.1e-16 * size**2)
     assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
 
 

@@ -65,9 +65,10 @@ class Contract:
             if not self.settings["add_arms"] and not named <= set(self.arms):
                 raise Refused("InvalidValue")
             return None
-        if content(self.events[event].request) != content(request):
+        promise = self.known(event)
+        if content(promise.request) != content(request):
             raise Refused("Conflict")
-        return self.known(event).answer
+        return promise.answer
 
     def decide(
         self, event: str, request: dict[str, Any], answer: dict[str, Any], now: float

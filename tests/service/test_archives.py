@@ -8,12 +8,12 @@ from typing import Any
 import apsw
 import pytest
 
-from keyhole.errors import FileError, FileUnusable
+from keyhole.errors import FileError, FileUnusable, InvalidValue
 from keyhole.service import DecideRequest, Service
 from keyhole.service.compacting import compact
 from keyhole.service.exporting import export
 from keyhole.service.verifying import verify
-from tests.service.http.serving import PLAIN
+from tests.service.http.serving import PLAIN, local
 
 
 def decide(service: Service, *names: str) -> None:
@@ -171,3 +171,57 @@ def test_a_folder_that_was_replaced_is_left_to_others(tmp_path: Path, how: str) 
     with pytest.raises(FileUnusable):
         service.close()
     verify(folder)
+
+
+def test_every_file_of_an_archive_is_missed(tmp_path: Path) -> None:
+    for first in (0, 5):
+        with Service(tmp_path) as service:
+            if not first:
+                service.create("home", PLAIN)
+            decide(service, *events(first, first + 5))
+        compact(tmp_path, keep=0.0)
+    files = sorted((tmp_path / "archive" / "home").iterdir())
+    assert len(files) == 2
+    next(one for one in files if one.name.startswith("1-")).unlink()
+    with pytest.raises(FileError, match="has no file with row 1"):
+        Service(tmp_path)
+
+
+def test_rows_that_were_written_to_an_archive_and_not_deleted_are_still_shown(
+    tmp_path: Path,
+) -> None:
+    with local(tmp_path / "data") as served:
+        served.put("/v1/loops/home", PLAIN)
+        served.post("/v1/loops/home/decide", {"event_id": "e0", "context": [1, 2]})
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    compact(tmp_path / "copy", keep=0.0)
+    shutil.move(tmp_path / "copy" / "archive", tmp_path / "data" / "archive")
+    with local(tmp_path / "data") as served:
+        assert len(served.get("/v1/loops/home/log").text.splitlines()) == 3
+
+
+def test_a_deferred_event_that_was_archived_is_not_activated(tmp_path: Path) -> None:
+    """Its rewards are late, so that the default reward would be learned in their place."""
+    with Service(tmp_path) as service:
+        service.create("home", {**PLAIN, "reward": {"default": 0.0, "wait": 5.0}})
+        request = DecideRequest(context=[1.0, 0.5], event_id="d0", defer=True)
+        service.decide("home", request)
+    compact(tmp_path, keep=0.0)
+    with Service(tmp_path) as service:
+        with pytest.raises(InvalidValue, match="was archived before it was activated"):
+            service.loop("home").activate("d0")
+        assert service.loop("home").reward("d0", 1.0).status == "late"
+
+
+def test_a_write_ahead_log_that_is_removed_is_noticed_and_nothing_is_lost(tmp_path: Path) -> None:
+    with Service(tmp_path) as service:
+        service.create("home", PLAIN)
+        decide(service, "e0")
+        (tmp_path / "keyhole.db-wal").unlink()
+        with pytest.raises(FileUnusable, match="was removed while the service ran"):
+            service.tick()
+        decide(service, "e1")
+        assert (tmp_path / "keyhole.db-wal").exists()
+        shutil.copytree(tmp_path, tmp_path.with_name("crashed"))
+    with Service(tmp_path.with_name("crashed")) as service:
+        assert service.store.ids(1, "", 9) == ["e0", "e1"]

@@ -85,7 +85,7 @@ def test_a_lost_unit_is_never_acknowledged(
     service.recover()
     for k in range(5):
         decide(service, "home", f"e{k}")
-    with pytest.raises(FileUnusable, match="ask again"):
+    with pytest.raises(FileUnusable, match="send the request again"):
         service.wait(lost.unit)
     again = decide(service, "home", "lost", (1.0, 0.0))
     assert not again.is_replay

@@ -150,6 +150,13 @@ def check(store: Store) -> None:
                 "database that belongs to the archive, or move the archive to another place"
             )
     for name, number in loops.items():
+        expected = 1
+        for first, end, _ in files(folder, name):
+            if first != expected:
+                raise FileError(
+                    f"{os.path.join(place, name)} has no file with row {expected}: restore it"
+                )
+            expected = end + 1
         found, wanted = last(folder, name), noted(store, number)
         if found < wanted:
             raise FileError(

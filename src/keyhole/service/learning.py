@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.online import LoggedBandit, rows
 from keyhole.service.events import Event, EventCache, State
 from keyhole.service.requests import RewardAnswer, RewardStatus, check_id
@@ -154,7 +154,12 @@ class LoopLearning(LoopUnits):
 
     def _lost_arm(self, event: Event) -> bool:
         """Whether the arm of an event was removed: nothing can be learned of it."""
-        return not self.bandit.has_arm(event.arm) or self._is_gone(event)
+        arm, bandit = event.arm, self.bandit
+        return (
+            not bandit.has_arm(arm)
+            or self._is_gone(event)
+            or bandit.is_integrated_out(arm, event.seq)
+        )
 
     def _is_gone(self, event: Event) -> bool:
         """Whether what was learned of an event went with its arm."""
@@ -182,6 +187,11 @@ class LoopLearning(LoopUnits):
         event = self.journal.event(name)
         if event.state is not State.DEFERRED:
             return
+        if not self.journal.has_row(event):
+            raise InvalidValue(
+                f"event {shown(name)} was archived before it was activated, and is never learned: "
+                "'keyhole compact --keep' says for how long such events stay"
+            )
         with Draft(self) as draft:
             event.state, event.due = State.OPEN, self._due() if event.learns else None
             self.journal.append(rows.Activate, event=name, due=event.due)

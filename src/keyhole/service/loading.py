@@ -67,6 +67,7 @@ def made(
     if bandit is None:
         bandit = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
     logged = LoggedBandit.writing_to(bandit, journal, key)
+    logged.forget_ids()
     logged.write_start()
     journal.append(rows.Settings, settings=settings.to_dict())
     loop = Loop(number, name, settings, logged, journal, events, place.submit, place.now)

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from keyhole import checks
 from keyhole.core import Arm, Floats
-from keyhole.errors import InvalidValue, KeyholeWarning, Message, shown
+from keyhole.errors import FileError, InvalidValue, KeyholeWarning, Message, shown
 from keyhole.online import LoggedBandit, rows
 from keyhole.service.answers import decide_answer
 from keyhole.service.candidates import Candidates, check_missing, checked_context
@@ -118,6 +119,7 @@ class Loop(LoopLearning):
         event = Event(event_id, 0, digest, State.DEFERRED if request.defer else State.OPEN)
         with Draft(self) as draft:
             event.row = self._decide(event, candidates, context, request.defer)
+            self._check_score(event.row)
             event.seq, event.arm = event.row.seq, str(event.row.taken)
             draft.add(event)
             self.events.add(event)
@@ -163,7 +165,10 @@ class Loop(LoopLearning):
             event.learns, event.state = False, State.OPEN
             served = {"event": event.name, "arm": candidates.baseline, "arms": candidates.names}
             return journal.add(rows.Served, served | {"request": request})
+        # Encoded first: a replay then does the same with the numbers of the row.
+        y = self._encoded(context, candidates)
         if candidates.new:
+            checks.floats("context", y[~np.isnan(y)])  # a request that is refused adds no arms
             self._add_arms(candidates.new)
         event.due = None if deferred else self._due()
         # A row always lists its candidates: arms may come and go.
@@ -174,8 +179,6 @@ class Loop(LoopLearning):
             extra["deferred"] = True
         if mode == "shadow":
             extra["served"] = candidates.baseline
-        # Encoded first: a replay then does the same with the numbers of the row.
-        y = self._encoded(context, candidates)
         if candidates.among is None:
             fields = self.bandit.choose_everyday(y, event.name)
             if fields is not None:
@@ -191,6 +194,14 @@ class Loop(LoopLearning):
         made = (row for row in journal.written[before:] if isinstance(row, rows.Decision))
         return next(made)
 
+    def _check_score(self, row: rows.Decision | rows.Served) -> None:
+        """Raise if sums are no longer numbers: nothing that follows from them is written."""
+        if isinstance(row, rows.Decision) and row.score is not None and row.score != row.score:
+            raise FileError(
+                f"loop {self.name!r} cannot decide: its sums are not finite, as after rewards or "
+                "observations far beyond the others. Export its log, and begin another loop"
+            )
+
     def _encoded(self, context: Context, candidates: Candidates) -> Floats:
         """Return what is seen of the candidates as numbers, NaN for a missing entry."""
         if self.settings.features is None and isinstance(context, list):
@@ -199,11 +210,11 @@ class Loop(LoopLearning):
         return y
 
     def _again(self, event: Event, request: DecideRequest, digest: bytes) -> Decided:
+        self.journal.event(event.name)  # or raise, if it was forgotten
         if event.request != digest:
             raise Conflict(
                 f"event {shown(event.name)} answers another request: an id is for one request"
             )
-        self.journal.event(event.name)  # or raise, if it was forgotten
         return Decided(self._answer(event, request), True, self.unit)
 
     def _answer(self, event: Event, request: DecideRequest) -> DecideAnswer:

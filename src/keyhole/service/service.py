@@ -232,7 +232,7 @@ class Service:
 
     def archived(self, name: str) -> int:
         """Return the number of the last row of a loop that was archived, or 0."""
-        return archived.last(self.path, name)
+        return archived.noted(self.store, self._numbers[name])
 
     # -- deciding ---------------------------------------------------------------------------------
 
@@ -416,17 +416,23 @@ class Service:
             return
         self._is_closed = True
         self.writer.gather(None)  # an event loop may have ended
+        failures: list[KeyholeError] = []
         try:
             if self.writer.failure is None:
                 for name, loop in self._loops.items():
                     if not loop.is_broken and loop.version > self._snapshots[name]:
-                        self.keep(loop)
+                        try:
+                            self.keep(loop)
+                        except KeyholeError as reason:  # raised when the others are kept
+                            failures.append(reason)
         finally:  # a snapshot only saves time, and what was submitted is a promise
             self.writer.close()
             self.store.close()
             self._folder.close()
         if self.writer.failure is not None:
             raise self.writer.error()
+        if failures:
+            raise failures[0]
 
     def __enter__(self) -> Self:
         return self

@@ -105,7 +105,7 @@ class Store:
                 with suppress(apsw.Error):
                     self._writer.close(force=True)
                 raise
-        self._number = os.stat(path).st_ino
+        self._numbers = os.stat(path).st_ino, self._log_number()
 
     @classmethod
     def reading(cls, path: str) -> Store:
@@ -154,11 +154,15 @@ class Store:
 
     @property
     def is_there(self) -> bool:
-        """False if the file was removed or replaced: what is written then is lost."""
+        """False if a file was removed or replaced: what is written then is lost."""
         try:
-            return os.stat(self.path).st_ino == self._number
+            return (os.stat(self.path).st_ino, self._log_number()) == self._numbers
         except FileNotFoundError:
             return False
+
+    def _log_number(self) -> int:
+        """Return the number of the write-ahead log's file, which is there while this is open."""
+        return os.stat(f"{self.path}-wal").st_ino
 
     @property
     def folder(self) -> str:

@@ -1,12 +1,14 @@
 """Decisions over HTTP: the same id, the same answer; other bodies, other statuses."""
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keyhole.service import verify
 from tests.service.history import check
 from tests.service.http.serving import NAMED, PLAIN, Local, local
 
@@ -393,3 +395,67 @@ def test_named_fields_are_checked_by_name(home: Local) -> None:
     assert (wrong.status_code, "hour" in wrong.json()["detail"]) == (422, True)
     unknown = home.post(path, {"context": {"hours": 1}})
     assert (unknown.status_code, "hours" in unknown.json()["detail"]) == (422, True)
+
+
+def test_a_request_that_is_refused_adds_no_arms(tmp_path: Path) -> None:
+    settings = {"arms": ["A", "B"], "features": {"numbers": ["x"]}, "add_arms": True}
+    with local(tmp_path) as served:
+        served.put("/v1/loops/g", settings)
+        for value in ("bad", 1e300):
+            given = {"context": {"x": value}, "actions": [{"id": "A"}, {"id": "NEW"}]}
+            assert served.post("/v1/loops/g/decide", given).status_code == 422
+        assert served.get("/v1/loops/g").json()["arms"] == ["A", "B"]
+
+
+def test_ids_of_another_loop_are_new_in_a_loop_that_goes_on_from_its_model(
+    tmp_path: Path,
+) -> None:
+    with local(tmp_path) as served:
+        served.put("/v1/loops/old", PLAIN)
+        for k in range(5):
+            served.post("/v1/loops/old/decide", {"event_id": f"p{k}", "context": [1, k]})
+            served.post(f"/v1/loops/old/events/p{k}/reward", {"value": 1.0})
+        model = served.get("/v1/loops/old/model").content
+        assert served.put("/v1/loops/new/model", model).status_code == 201
+        served.post("/v1/loops/new/decide", {"event_id": "p1", "context": [1, 2]})
+        answer = served.post("/v1/loops/new/events/p1/reward", {"value": 2.0})
+        assert answer.json()["status"] == "counted"
+        assert sum(served.get("/v1/loops/new").json()["learned"].values()) == 6
+    [_, new] = verify(tmp_path)
+    assert (new.decisions, new.learned) == (1, 1)
+
+
+def test_a_loop_whose_sums_are_not_finite_answers_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with local(tmp_path) as served:
+        served.put("/v1/loops/home", PLAIN)
+        served.post("/v1/loops/home/decide", {"event_id": "e0", "context": [1, 2]})
+        loop = served.app.service.loop("home")
+        choose = loop.bandit.choose_everyday
+
+        def broken(y: Any, event: str) -> dict[str, Any]:
+            fields = choose(y, event)
+            assert fields is not None
+            return fields | {"score": math.nan}
+
+        monkeypatch.setattr(loop.bandit, "choose_everyday", broken)
+        answer = served.post("/v1/loops/home/decide", {"event_id": "e1", "context": [1, 2]})
+        assert (answer.status_code, "are not finite" in answer.json()["detail"]) == (503, True)
+        # The loop is loaded again.
+        answer = served.post("/v1/loops/home/decide", {"event_id": "e1", "context": [1, 2]})
+        assert answer.status_code == 200
+        assert "idempotent-replay" not in answer.headers
+    assert verify(tmp_path)[0].decisions == 2
+
+
+def test_weighed_rewards_have_no_shadow_mode(tmp_path: Path) -> None:
+    settings = {**PLAIN, "policy": {"name": "WeightedThompsonSampling"}}
+    with local(tmp_path) as served:
+        answer = served.put("/v1/loops/w", settings | {"mode": "shadow"})
+        assert (answer.status_code, "must not be 'shadow'" in answer.json()["detail"]) == (
+            422,
+            True,
+        )
+        assert served.put("/v1/loops/w", settings).status_code == 201
+        assert served.put("/v1/loops/w", settings | {"mode": "shadow"}).status_code == 422

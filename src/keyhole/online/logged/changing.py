@@ -16,6 +16,10 @@ from keyhole.online.logged.terms import as_floats
 
 # Times that the square of a reward may be the sum of squares that it is taken out of.
 MOST_TAKEN = 1e8
+# Times that the square of a number of an observation may be the sum of squares of the others: a
+# twelfth digit of it is the first of theirs. Rewards have no part in the precision, and only r^2
+# loses digits before the moment does.
+LOST, LOST_REWARD = 1e12, 1e24
 
 
 class ChangesTerms(ReadsRows):
@@ -42,6 +46,21 @@ class ChangesTerms(ReadsRows):
         """
         return not self._learned.arms.shared and self._terms.is_gone(arm, seq)
 
+    def is_integrated_out(self, arm: Arm, seq: int) -> bool:
+        """Tell whether an arm of sharing="hybrid" was removed since a row.
+
+        Its own part was integrated out of the sums then. Rewards of other arms are added to the
+        sums before and after that alike, and can be taken out.
+
+        Parameters
+        ----------
+        arm : str or int
+            The arm.
+        seq : int
+            The number of the row.
+        """
+        return self._learned.arms.is_hybrid and self._terms.is_gone(arm, seq)
+
     def was_removed(self, arm: Arm) -> bool:
         """Tell whether an arm was removed, and not added again."""
         return arm in self._terms.removed and not self.has_arm(arm)
@@ -54,10 +73,11 @@ class ChangesTerms(ReadsRows):
         terms, learned, arm = self._terms, self._learned, one.term.arm
         if one.dropped:
             return None
-        if learned.arms.is_hybrid and terms.last_removed >= one.seq:
+        if self.is_integrated_out(arm, one.seq):
             raise InvalidValue(
-                "arms were removed since this reward was learned, and with sharing='hybrid' what "
-                "was learned of them was integrated out of the sums: the reward has no term there"
+                f"arm {arm!r} was removed since this reward was learned, and with sharing='hybrid' "
+                "what it taught the shared part stays there: the reward has no term any more. "
+                "Forget or amend before you remove an arm"
             )
         if self.has_lost(arm, one.seq):
             return None
@@ -87,6 +107,8 @@ class ChangesTerms(ReadsRows):
         terms : sequence of Term
             What the sums have of them.
         """
+        for one in terms:
+            self._check_rounding(one, forgets=True)
         with self._at_work():
             forget_terms(self._learned, [self._core_term(one) for one in terms])
             for one in terms:
@@ -106,11 +128,44 @@ class ChangesTerms(ReadsRows):
         value : float
             The reward that replaces it.
         """
+        self._check_rounding(term, forgets=False)
         with self._at_work():
             amend_term(self._learned, self._core_term(term), value)
             self._note_rounding(term)
             self._drop_kept()
             self._lineage.additions += 1
+
+    def _check_rounding(self, term: rows.Term, *, forgets: bool) -> None:
+        """Raise if a term is so large that its rounding would be all that stays in the sums.
+
+        Parameters
+        ----------
+        term : Term
+            What is to be taken out.
+        forgets : bool
+            Whether its observation is taken out, too, and not its reward alone.
+        """
+        learned = self._learned
+        if term.key is not None or term.arm not in learned.arms:
+            return
+        posterior, i = learned.posterior, learned.arms.parameter(term.arm)
+        reward = term.weight * term.value**2
+        left = float(posterior.squares[i]) - reward
+        size, what = abs(term.value), "reward"
+        is_lost = reward > LOST_REWARD * max(left, 1.0)
+        if forgets and not is_lost and term.x is not None:
+            x = as_floats(term.x)
+            squares = np.diagonal(posterior.precision[i])[: x.size]
+            others = np.maximum(squares - term.weight * x**2, posterior.prior_precision)
+            is_lost = bool((term.weight * x**2 > LOST * others).any())
+            size, what = float(np.abs(x).max()), "observation"
+        if is_lost:
+            raise InvalidValue(
+                f"the {what} has numbers up to {size:.3g}, so much larger than those of the others "
+                f"of arm {term.arm!r} that its rounding would be all that stays in the sums, and "
+                "nothing was changed: fit the other rows of the exported log with kh.fit, and go "
+                "on with that bandit"
+            )
 
     def _note_rounding(self, term: rows.Term) -> None:
         """Have a warning given if a reward that was taken out was far larger than those that stay.
@@ -120,8 +175,18 @@ class ChangesTerms(ReadsRows):
         learned = self._learned
         if term.key is not None or term.arm not in learned.arms:
             return
-        left = float(learned.posterior.squares[learned.arms.parameter(term.arm)])
+        i = learned.arms.parameter(term.arm)
+        left = float(learned.posterior.squares[i])
         taken = term.weight * term.value * term.value
+        if term.x is not None:
+            x = as_floats(term.x)
+            squares = np.diagonal(learned.posterior.precision[i])[: x.size]
+            if (term.weight * x**2 > MOST_TAKEN * np.maximum(squares, 1.0)).any():
+                learned.observer.messages.append(
+                    f"an observation of arm {term.arm!r} is taken out, but it was so much larger "
+                    "than the others that its rounding stays in the sums. kh.fit of "
+                    "Log.to_parquet adds up the others alone"
+                )
         if taken > MOST_TAKEN * max(left, 1.0):
             rest = (
                 f"of arm {term.arm!r} is taken out, but it was so much larger than the others that "

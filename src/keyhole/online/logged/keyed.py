@@ -15,6 +15,7 @@ from keyhole.online.decision import Decision
 from keyhole.online.log import Store
 from keyhole.online.logged.fields import decision_fields
 from keyhole.online.logged.writing import Writes
+from keyhole.online.once import Once
 
 
 class KeyedChoices(Writes):
@@ -39,6 +40,10 @@ class KeyedChoices(Writes):
         logged._set(*bandit._parts())
         logged._log, logged._draw_key = store, draw_key
         return logged
+
+    def forget_ids(self) -> None:
+        """Know no decision of before: in another log, an id is that of another decision."""
+        self._once = Once()
 
     def keyed_bytes(self) -> bytes:
         """Return what `to_bytes` does, without the draws of the last choice.
