@@ -221,3 +221,35 @@ def test_a_refusal_names_arms_that_were_chosen_too_seldom(last: bool) -> None:
 def test_a_refusal_of_a_short_log_names_its_length() -> None:
     log = {"arms": ["A"], "chosen": [0] * 9, "probability": [1.0] * 9, "reward": [0.0, 1, 2] * 3}
     assert kh.evaluate(log, "A", estimator="snips").rows[0].note.endswith("the log has 9 rounds")
+
+
+# -- deferred events -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_events_that_are_never_activated_count_as_vetoed(tmp_path: Path, suffix: str) -> None:
+    """Their choice was not carried out; of the others every reward is used."""
+    rng, clock = random.Random(1), [1e9]
+    settings = NUMBERS | {"reward": {"default": 0.0, "wait": 5.0}}
+    with Service(tmp_path / "data", now=lambda: clock[0]) as service:
+        loop = service.create("home", settings)
+        for k in range(200):
+            context: Any = [rng.gauss(0.0, 1.0), 1.0]
+            request = DecideRequest(context=context, event_id=f"e{k}", defer=k % 2 == 0)
+            service.decide("home", request)
+            if k % 10 != 0:
+                loop.activate(f"e{k}")
+                loop.reward(f"e{k}", rng.gauss(1.0, 0.5))
+            clock[0] += 1.0
+            service.tick()
+        clock[0] += 1e6
+        service.wait(loop.unit)
+        while service.tick():
+            pass
+    target = tmp_path / f"log.{suffix}"
+    export(tmp_path / "data", target)
+    audit = audit_log(target)
+    assert (audit.n_rounds, audit.n_rewarded) == (180, 180)
+    assert dict(audit.left_out) == {"vetoed": 20}
+    value = kh.evaluate(target, "uniform", estimator="ips")
+    assert (value.n_rounds, value.n_used) == (180, 180)

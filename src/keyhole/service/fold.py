@@ -141,6 +141,22 @@ class LoopReplay(Replay):
         """Return the candidates of a row in the way that they were given."""
         return None if row.arms is None else bandit_among(self.bandit.arms, tuple(row.arms))
 
+    def _made_again(self, row: rows.Decision) -> Decision:
+        self._offset = self.bandit._observer.offset
+        return super()._made_again(row)
+
+    def _check(self, row: rows.Decision, made: Decision) -> None:
+        """Raise unless a row has all that a choice, made again, is described by."""
+        super()._check(row, made)
+        found = {
+            "version": row.seq - 1,
+            "round": made._number or self.bandit._lineage.decisions,
+            **self.bandit.score_fields(made, self._offset),
+        }
+        for name, value in found.items():
+            if getattr(row, name) != value:
+                raise FileError(f"its {name} is {getattr(row, name)}, and the replay's {value}")
+
     def _keep(self, event: str, made: Decision | rows.Decision) -> None:
         """Keep nothing: decisions are found by their events."""
 

@@ -76,6 +76,8 @@ class LoggedRounds:
             self._name(self.arms)
         elif isinstance(row, rows.Served):
             self.n_off += 1
+        elif isinstance(row, rows.Activate):
+            self._activate(row)
         elif isinstance(row, OTHER):
             self.is_in_order = False
             self._change(row)
@@ -109,7 +111,8 @@ class LoggedRounds:
         self.set_of.append(chosen_from)
         self.chosen.append(self.names[row.arm])
         # A baseline was served whatever was chosen, even if it is the same arm.
-        self.fate.append(KEPT if row.served is None else SHADOW)
+        # What was chosen and is never activated was not done: as if somebody had vetoed it.
+        self.fate.append(SHADOW if row.served is not None else VETOED if row.deferred else KEPT)
         self.is_in_order = self.is_in_order and row.served is None
         self.probability.append(row.probability)
         self.epsilon.append(row.epsilon)
@@ -142,6 +145,11 @@ class LoggedRounds:
         self.reward[t] = row.value if before != before else before + row.value
         if t != len(self) - 1 or before == before:
             self.is_in_order = False
+
+    def _activate(self, row: rows.Activate) -> None:
+        t = self._place(row.event)
+        if t >= 0 and self.fate[t] == VETOED:
+            self.fate[t] = KEPT
 
     def _change(self, row: Any) -> None:
         t = self._place(getattr(row, "event", None))

@@ -7,6 +7,7 @@ that has none, before the first attempt.
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import time
@@ -25,6 +26,7 @@ from keyhole.service.requests import (
     DecideRequest,
     RewardAnswer,
     RewardRequest,
+    check_event_id,
 )
 from keyhole.service.settings import LoopSettings
 
@@ -221,6 +223,8 @@ class Calls:
         actions = options.pop("actions", None)
         _check_ordered("context", context)
         _check_ordered("actions", actions)
+        if isinstance(actions, str | bytes):
+            raise InvalidValue(f"actions must be a list of actions, got the text {shown(actions)}")
         if actions is not None:
             options["actions"] = [_action(one) for one in actions]
         contexts: Any = context  # an array becomes a list
@@ -262,6 +266,12 @@ class Calls:
         settings : LoopSettings or dict
             Its settings.
         """
+        try:
+            json.dumps(msgspec.to_builtins(settings), allow_nan=False)
+        except ValueError:
+            raise InvalidValue(
+                f"settings must have finite numbers, got {shown(settings)}"
+            ) from None
         return Call("PUT", loop_path(loop), encoded(settings), LoopView)
 
     def activate_call(self, loop: str, event_id: str) -> Call[Done]:
@@ -320,4 +330,5 @@ def event_path(loop: str, name: str) -> str:
     loop, name : str
         The loop, and the id of the event.
     """
+    check_event_id(name)
     return f"{loop_path(loop)}/events/{quote(name, safe='')}"
