@@ -430,6 +430,17 @@ def test_what_would_leave_rounding_alone_in_the_sums_cannot_be_forgotten(
     assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
 
 
+def test_the_only_reward_can_always_be_forgotten(path: Path) -> None:
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A"], dim=2, seed=1, log=path)
+    decision = bandit.choose([1.0, 1e20])
+    bandit.learn(decision, 1e30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bandit.forget(decision.id)
+    assert bandit.posterior.precision.tolist() == [[[1.0, 0.0], [0.0, 1.0]]]
+    assert bandit.posterior.squares.tolist() == [0.0]
+
+
 def test_merged_bandits_forget_their_own_events(path: Path) -> None:
     """In the units of the other one, which were fixed first."""
     learner = kh.Learner(kh.ThompsonSampling(), intercept=True, standardize=True, clip=None)

@@ -149,6 +149,8 @@ class ChangesTerms(ReadsRows):
         if term.key is not None or term.arm not in learned.arms:
             return
         posterior, i = learned.posterior, learned.arms.parameter(term.arm)
+        if forgets and posterior.count[i] == 1:
+            return  # nothing else is in the sums: they become the prior's
         reward = term.weight * term.value**2
         left = float(posterior.squares[i]) - reward
         size, what = abs(term.value), "reward"
