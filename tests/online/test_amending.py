@@ -430,6 +430,51 @@ def test_what_would_leave_rounding_alone_in_the_sums_cannot_be_forgotten(
     assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
 
 
+@pytest.mark.parametrize("sharing", ["per-arm", "shared", "hybrid"])
+def test_rounding_is_seen_in_the_part_that_it_is_in(path: Path, sharing: Any) -> None:
+    """A large number of another arm is in the shared part, and not in that of this arm."""
+    policy = kh.ThompsonSampling(v=1.0, sharing=sharing)
+    bandit: Any = kh.Bandit(policy, arms=["A", "B"], dim=2, seed=1, log=path)
+    rng, large = np.random.default_rng(2), []
+    for t in range(20):
+        y = [1.0, 1.7e9] if t in (4, 5) else rng.normal(1.0, 1.0, 2)
+        decision = bandit.choose(y).instead("AB"[t % 2])
+        bandit.learn(decision, float(rng.normal(1.0)))
+        if t in (4, 5):
+            large.append(decision.id)
+    if sharing == "shared":
+        bandit.forget(large.pop())  # the other one is as large
+    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+        bandit.forget(large.pop())
+    assert np.isfinite(bandit.posterior.mean).all()
+    assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
+
+
+def test_all_terms_of_an_event_are_taken_out_together(path: Path) -> None:
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A"], dim=2, seed=1, log=path)
+    for y in ([1.0, 0.5], [2.0, 1.0]):
+        bandit.learn(bandit.choose(y), 1.0)
+    decision = bandit.choose([1.0, 1.7e9])
+    bandit.learn(decision, 1.0)
+    bandit.learn(decision, 1.0, again=True)
+    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+        bandit.forget(decision.id)
+
+
+def test_rewards_far_from_zero_are_counted_from_their_constant(path: Path) -> None:
+    learner = kh.Learner(kh.ThompsonSampling(v=1.0), intercept=True)
+    bandit: Any = kh.Bandit(learner, arms=["A"], dim=1, seed=1, log=path)
+    rng, events = np.random.default_rng(2), []
+    for _ in range(50):
+        decision = bandit.choose(rng.normal(0.0, 1.0, 1))
+        bandit.learn(decision, 1e13 + float(rng.normal()))
+        events.append(decision.id)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bandit.forget(events[30])
+    assert bandit.counts == {"A": 49}
+
+
 def test_the_only_reward_can_always_be_forgotten(path: Path) -> None:
     bandit: Any = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A"], dim=2, seed=1, log=path)
     decision = bandit.choose([1.0, 1e20])

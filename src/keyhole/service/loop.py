@@ -17,7 +17,7 @@ import numpy as np
 
 from keyhole import checks
 from keyhole.core import Arm, Floats
-from keyhole.errors import FileError, InvalidValue, KeyholeWarning, Message, shown
+from keyhole.errors import InvalidValue, KeyholeWarning, Message, shown
 from keyhole.online import LoggedBandit, rows
 from keyhole.service.answers import decide_answer
 from keyhole.service.candidates import Candidates, check_missing, checked_context
@@ -168,7 +168,8 @@ class Loop(LoopLearning):
         # Encoded first: a replay then does the same with the numbers of the row.
         y = self._encoded(context, candidates)
         if candidates.new:
-            checks.floats("context", y[~np.isnan(y)])  # a request that is refused adds no arms
+            check_missing(self.settings, context)  # a request that is refused adds no arms
+            checks.floats("context", y[~np.isnan(y)])
             self._add_arms(candidates.new)
         event.due = None if deferred else self._due()
         # A row always lists its candidates: arms may come and go.
@@ -197,7 +198,7 @@ class Loop(LoopLearning):
     def _check_score(self, row: rows.Decision | rows.Served) -> None:
         """Raise if sums are no longer numbers: nothing that follows from them is written."""
         if isinstance(row, rows.Decision) and row.score is not None and row.score != row.score:
-            raise FileError(
+            raise InvalidValue(
                 f"loop {self.name!r} cannot decide: its sums are not finite, as after rewards or "
                 "observations far beyond the others. Export its log, and begin another loop"
             )

@@ -183,6 +183,7 @@ class Service:
                 f"with a letter or digit, got {shown(name)}"
             )
         checked = LoopSettings.of(settings)
+        checked.check_mode()
         self._check_usable()
         if name in self._numbers:
             loop = self.loop(name)
@@ -303,7 +304,8 @@ class Service:
             due = self.store.due(number, until, MOST_DUE)
             while due:
                 yield self._time_out(name, [event for _, event in due], damaged)
-                if name not in self._loops:  # it cannot be loaded
+                found = self._loops.get(name)
+                if found is None or found.is_broken:  # it cannot be loaded
                     break
                 self._check_usable()
                 due = self.store.due(number, until, MOST_DUE, due[-1])
@@ -330,23 +332,27 @@ class Service:
             Where to add the error of a loop that cannot be loaded, or of an event.
         """
         due = [one for one in names if (name, one) not in self._stuck]
-        try:
-            loop = self.loop(name)
-        except FileUnusable:
-            raise
-        except (FileError, InvalidValue) as reason:
-            damaged.append(reason)
-            return 0
-        try:
-            return loop.time_out(due) if due else 0
-        except FileUnusable:
-            raise
-        except (FileError, InvalidValue) as reason:
-            if len(due) == 1:  # tried again after the next start, or when the disk has failed
-                self._stuck.add((name, due[0]))
+        ended, at_once = 0, len(due)
+        while due:
+            now, due = due[:at_once], due[at_once:]
+            try:
+                loop = self.loop(name)
+            except FileUnusable:
+                raise
+            except (FileError, InvalidValue) as reason:
                 damaged.append(reason)
-                return 0
-        return sum(self._time_out(name, [one], damaged) for one in due)
+                break
+            try:
+                ended += loop.time_out(now)
+            except FileUnusable:
+                raise
+            except (FileError, InvalidValue) as reason:
+                if len(now) > 1:  # one by one, to find which it is
+                    due, at_once = now, 1
+                else:  # tried again after the next start, or when the disk has failed
+                    self._stuck.add((name, now[0]))
+                    damaged.append(reason)
+        return ended
 
     def keep(self, loop: Loop) -> None:
         """Write a snapshot of a loop."""

@@ -207,17 +207,20 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 "missing must be 'predict', 'mean' or 'zero', got 'drop': events with a missing "
                 "entry would not be learned, but their rewards would be answered as counted"
             )
-        if learner.policy.rule.weighted and settings.mode == "shadow":
-            raise InvalidValue(
-                "mode must not be 'shadow' with a policy that weighs rewards by the probability "
-                "of their arms: a baseline is not drawn, and its rewards could not be learned"
-            )
         if getattr(learner.policy, "draw", None) == "joint":
             raise InvalidValue(
                 "policy.draw must be 'per-arm', got 'joint': every answer of a loop has the exact "
                 "probability of its action, which is not known for joint draws"
             )
         return settings
+
+    def check_mode(self) -> None:
+        """Raise `InvalidValue` if nothing could be learned in this mode."""
+        if self.mode == "shadow" and self.learner().policy.rule.weighted:
+            raise InvalidValue(
+                "mode must not be 'shadow' with a policy that weighs rewards by the probability "
+                "of their arms: a baseline is not drawn, and its rewards could not be learned"
+            )
 
     def check_baseline(self, arms: Collection[Arm]) -> None:
         """Raise `InvalidValue` if there are arms, and the baseline is none of them.

@@ -405,6 +405,12 @@ def test_a_request_that_is_refused_adds_no_arms(tmp_path: Path) -> None:
             given = {"context": {"x": value}, "actions": [{"id": "A"}, {"id": "NEW"}]}
             assert served.post("/v1/loops/g/decide", given).status_code == 422
         assert served.get("/v1/loops/g").json()["arms"] == ["A", "B"]
+        served.put("/v1/loops/d", {"arms": ["A", "B"], "dim": 2, "add_arms": True})
+        contexts: list[Any] = [[None, 1], [1e300, 1], [1]]
+        for context in contexts:
+            given = {"context": context, "actions": [{"id": "A"}, {"id": "NEW"}]}
+            assert served.post("/v1/loops/d/decide", given).status_code == 422
+        assert served.get("/v1/loops/d").json()["arms"] == ["A", "B"]
 
 
 def test_ids_of_another_loop_are_new_in_a_loop_that_goes_on_from_its_model(
@@ -441,7 +447,7 @@ def test_a_loop_whose_sums_are_not_finite_answers_nothing(
 
         monkeypatch.setattr(loop.bandit, "choose_everyday", broken)
         answer = served.post("/v1/loops/home/decide", {"event_id": "e1", "context": [1, 2]})
-        assert (answer.status_code, "are not finite" in answer.json()["detail"]) == (503, True)
+        assert (answer.status_code, "are not finite" in answer.json()["detail"]) == (422, True)
         # The loop is loaded again.
         answer = served.post("/v1/loops/home/decide", {"event_id": "e1", "context": [1, 2]})
         assert answer.status_code == 200

@@ -7,19 +7,13 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from keyhole.core import Arm, Term, amend_term, forget_terms
-from keyhole.errors import InvalidValue, Message
+from keyhole.errors import InvalidValue
 from keyhole.online.log import rows
 from keyhole.online.log.decisions import decision_of
 from keyhole.online.log.terms import Learned
 from keyhole.online.logged.reading import ReadsRows
+from keyhole.online.logged.rounding import Loss
 from keyhole.online.logged.terms import as_floats
-
-# Times that the square of a reward may be the sum of squares that it is taken out of.
-MOST_TAKEN = 1e8
-# Times that the square of a number of an observation may be the sum of squares of the others: a
-# twelfth digit of it is the first of theirs. Rewards have no part in the precision, and only r^2
-# loses digits before the moment does.
-LOST, LOST_REWARD = 1e12, 1e24
 
 
 class ChangesTerms(ReadsRows):
@@ -107,13 +101,12 @@ class ChangesTerms(ReadsRows):
         terms : sequence of Term
             What the sums have of them.
         """
-        for one in terms:
-            self._check_rounding(one, forgets=True)
+        loss = self._loss(terms, forgets=True)
         with self._at_work():
             forget_terms(self._learned, [self._core_term(one) for one in terms])
             for one in terms:
                 self._terms.events.pop(one.key or "", None)
-                self._note_rounding(one)
+            self._note_rounding(loss, terms)
             self._drop_kept()
             # A base that has them would not have less than this bandit.
             self._lineage.additions += len(terms)
@@ -128,76 +121,39 @@ class ChangesTerms(ReadsRows):
         value : float
             The reward that replaces it.
         """
-        self._check_rounding(term, forgets=False)
+        loss = self._loss([term], forgets=False)
         with self._at_work():
             amend_term(self._learned, self._core_term(term), value)
-            self._note_rounding(term)
+            self._note_rounding(loss, [term])
             self._drop_kept()
             self._lineage.additions += 1
 
-    def _check_rounding(self, term: rows.Term, *, forgets: bool) -> None:
-        """Raise if a term is so large that its rounding would be all that stays in the sums.
+    def check_rounding(self, terms: Sequence[rows.Term], *, forgets: bool) -> None:
+        """Raise if the rounding of an event's terms would be all that stays in the sums.
+
+        It is asked before a row is written, and not when rows are repeated: sums that differ in
+        their last digits must not come to another answer.
 
         Parameters
         ----------
-        term : Term
+        terms : sequence of Term
             What is to be taken out.
         forgets : bool
-            Whether its observation is taken out, too, and not its reward alone.
+            Whether observations are taken out, and not rewards alone.
         """
-        learned = self._learned
-        if term.key is not None or term.arm not in learned.arms:
-            return
-        posterior, i = learned.posterior, learned.arms.parameter(term.arm)
-        if forgets and posterior.count[i] == 1:
-            return  # nothing else is in the sums: they become the prior's
-        reward = term.weight * term.value**2
-        left = float(posterior.squares[i]) - reward
-        size, what = abs(term.value), "reward"
-        is_lost = reward > LOST_REWARD * max(left, 1.0)
-        if forgets and not is_lost and term.x is not None:
-            x = as_floats(term.x)
-            squares = np.diagonal(posterior.precision[i])[: x.size]
-            others = np.maximum(squares - term.weight * x**2, posterior.prior_precision)
-            is_lost = bool((term.weight * x**2 > LOST * others).any())
-            size, what = float(np.abs(x).max()), "observation"
-        if is_lost:
-            raise InvalidValue(
-                f"the {what} has numbers up to {size:.3g}, so much larger than those of the others "
-                f"of arm {term.arm!r} that its rounding would be all that stays in the sums, and "
-                "nothing was changed: fit the other rows of the exported log with kh.fit, and go "
-                "on with that bandit"
-            )
+        if terms:
+            self._loss(terms, forgets=forgets).check(terms[0].arm)
 
-    def _note_rounding(self, term: rows.Term) -> None:
-        """Have a warning given if a reward that was taken out was far larger than those that stay.
-
-        Sums of squares then keep less than half of their digits.
-        """
+    def _loss(self, terms: Sequence[rows.Term], *, forgets: bool) -> Loss:
         learned = self._learned
-        if term.key is not None or term.arm not in learned.arms:
-            return
-        i = learned.arms.parameter(term.arm)
-        left = float(learned.posterior.squares[i])
-        taken = term.weight * term.value * term.value
-        if term.x is not None:
-            x = as_floats(term.x)
-            squares = np.diagonal(learned.posterior.precision[i])[: x.size]
-            if (term.weight * x**2 > MOST_TAKEN * np.maximum(squares, 1.0)).any():
-                learned.observer.messages.append(
-                    f"an observation of arm {term.arm!r} is taken out, but it was so much larger "
-                    "than the others that its rounding stays in the sums. kh.fit of "
-                    "Log.to_parquet adds up the others alone"
-                )
-        if taken > MOST_TAKEN * max(left, 1.0):
-            rest = (
-                f"of arm {term.arm!r} is taken out, but it was so much larger than the others that "
-                "its rounding stays in the sums: errors and a learned v are wrong by it. kh.fit of "
-                "Log.to_parquet adds up the others alone"
-            )
-            learned.observer.messages.append(
-                Message(f"the reward {term.value:g} {rest}", f"a reward {rest}")
-            )
+        listed = [one for one in terms if one.key is None and one.arm in learned.arms]
+        return Loss.of(learned, [self._core_term(one) for one in listed], forgets=forgets)
+
+    def _note_rounding(self, loss: Loss, terms: Sequence[rows.Term]) -> None:
+        """Have a warning given if what was taken out was far larger than what stays."""
+        if terms:
+            rewards = [one.value for one in terms]
+            self._learned.observer.messages += loss.messages(terms[0].arm, rewards)
 
     def _core_term(self, one: rows.Term) -> Term:
         x = np.empty(0) if one.x is None else as_floats(one.x)

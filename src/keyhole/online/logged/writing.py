@@ -219,6 +219,7 @@ class Writes(Bandit):
         with self._writing() as log:
             known = self._rewards_of(log, event)
             terms = [one for one in map(self._term, known) if one is not None]
+            self.check_rounding(terms, forgets=True)
             self.take_out(terms)
             self.note_forgotten(event)
             log.append(rows.Forget, event=event, terms=terms)
@@ -244,6 +245,7 @@ class Writes(Bandit):
                 )
             term = self._term(known[0])
             if term is not None:
+                self.check_rounding([term], forgets=False)
                 self.exchange(term, value)
                 self.note_amended(event, value)
             log.append(rows.Amend, event=event, value=value, term=term)
@@ -262,6 +264,17 @@ class Writes(Bandit):
     def _term(self, one: Learned) -> rows.Term | None:
         """Return what the sums have of a reward now; None if they have nothing of it."""
         raise NotImplementedError
+
+    def check_rounding(self, terms: Sequence[rows.Term], *, forgets: bool) -> None:
+        """Raise if the rounding of what is taken out would be all that stays in the sums.
+
+        Parameters
+        ----------
+        terms : sequence of Term
+            What is to be taken out.
+        forgets : bool
+            Whether observations are taken out, and not rewards alone.
+        """
 
     def take_out(self, terms: Sequence[rows.Term]) -> None:
         """Take rewards out of the sums: all of them, or none."""

@@ -267,7 +267,7 @@ class Calls:
             Its settings.
         """
         try:
-            json.dumps(msgspec.to_builtins(settings), allow_nan=False)
+            json.dumps(msgspec.to_builtins(settings, enc_hook=_plain), allow_nan=False)
         except ValueError:
             raise InvalidValue(
                 f"settings must have finite numbers, got {shown(settings)}"

@@ -104,11 +104,12 @@ class Application:
         started = time.perf_counter()
         route: Route | None = None
         extra: tuple[Header, ...] = ()
+        cors: tuple[Header, ...] = ()
         try:
             route, params = self.router.find(scope["method"], scope["raw_path"])
             request = Request(scope, receive, params, self.deadlines, self.limits.seconds)
             if b"origin" in request.headers:
-                extra = self.access.cors(request.headers)
+                extra = cors = self.access.cors(request.headers)
             self._check_access(request, route)
             if route.is_straight:
                 body = await request.body(self.limits.body)
@@ -122,7 +123,7 @@ class Application:
                 try:
                     await self.commits.wait(self.service.writer.submitted)
                 except FileUnusable as reason:
-                    response, extra = self._problem(reason, scope, route, ())
+                    response, extra = self._problem(reason, scope, route, cors)
         await sent(send, response, extra)
         self._count(scope, route, response, extra, started)
 
@@ -207,7 +208,7 @@ class Application:
     ) -> None:
         """Answer a request when its unit is on the disk, or will not be."""
         if failure is not None:
-            response, extra = self._problem(failure, head.scope, head.route, extra)
+            response, extra = self._problem(failure, head.scope, head.route, ())
         respond(response, extra)
         self._count(head.scope, head.route, response, extra, started)
 

@@ -26,7 +26,7 @@ HEAD_BYTES = 65_536
 class GuardedProtocol(StraightProtocol):
     """A connection that is closed if the head of a request is too long, or does not come."""
 
-    _in_head, _head_bytes, _came = False, 0, 0
+    _head_bytes, _came = 0, 0
     _is_too_long = False
     _at_end = False  # the client sends nothing more
     _timer: asyncio.TimerHandle | None = None
@@ -118,7 +118,7 @@ class GuardedProtocol(StraightProtocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        self._in_head, self._head_bytes = True, 0
+        self._head_bytes = 0
 
     def on_known_head(self) -> None:
         """Wait no more for the first request."""
@@ -127,7 +127,6 @@ class GuardedProtocol(StraightProtocol):
 
     def on_headers_complete(self) -> None:
         """End the head of a request."""
-        self._in_head = False
         if self._timer is not None:
             self._stop()
         if self._head_bytes + self._came > HEAD_BYTES:  # which counts bytes after the head, too

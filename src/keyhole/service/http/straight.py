@@ -31,8 +31,9 @@ class StraightProtocol(HttpToolsProtocol):
     # The head of a request that is being read, if it goes the short way, and its body so far.
     _found: Head | None = None
     _body = b""
-    # Whether a request is being read; and the bytes that it began with, if it is their first.
-    _is_reading = False
+    # Whether a request, and its head, is being read; and the bytes that it began with, if it is
+    # their first.
+    _is_reading = _in_head = False
     _piece: bytes | None = None
     # When the last answer was sent, and what looks at that: one timer for many requests.
     _used = 0.0
@@ -66,10 +67,11 @@ class StraightProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request; what a task needs is made when one is."""
         self.url, self.headers, self.expect_100_continue = b"", [], False
-        self._found, self._body, self._is_reading = None, b"", True
+        self._found, self._body, self._is_reading, self._in_head = None, b"", True, True
 
     def on_headers_complete(self) -> None:
         """Find the way of a request."""
+        self._in_head = False
         self._found = self._straight_head()
         if self._found is None:
             self._go_usual_way()
@@ -217,8 +219,8 @@ class StraightProtocol(HttpToolsProtocol):
     def _look_if_idle(self) -> None:
         """Close a connection without requests."""
         self._idle = None
-        if self._is_reading or (self.cycle is not None and not self.cycle.response_complete):
-            return  # its end comes back here
+        if self._in_head or (self.cycle is not None and not self.cycle.response_complete):
+            return  # its answer starts the timer again
         left = self._used + self.timeout_keep_alive - self.loop.time()
         if left <= 0.0:
             self.timeout_keep_alive_handler()
