@@ -450,6 +450,50 @@ def test_rounding_is_seen_in_the_part_that_it_is_in(path: Path, sharing: Any) ->
     assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
 
 
+def test_rounding_is_seen_in_rewards_whose_predictions_are_young(path: Path) -> None:
+    """They are in the sums, and can be told from all others by a key."""
+    features = kh.Features(numbers=["a", "b"], missing="predict")
+    learner = kh.Learner(kh.ThompsonSampling(v=1.0), features)
+    bandit: Any = kh.Bandit(learner, arms=["A"], seed=1, log=path)
+    rng = np.random.default_rng(2)
+    for t in range(50):
+        b = None if t % 4 == 0 else float(rng.normal())
+        decision = bandit.choose({"a": float(rng.normal()), "b": b})
+        bandit.learn(decision, 1e20 if t == 40 else float(rng.normal(1.0)))
+        if t == 40:
+            event = decision.id
+    for change in (lambda: bandit.forget(event), lambda: bandit.amend(event, 1.0)):
+        with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+            change()
+
+
+def test_rounding_is_seen_in_arms_that_are_known_by_their_features(path: Path) -> None:
+    features = kh.Features(
+        numbers=["a"], arms={"categories": {"t": ["x", "y"]}}, cross=[("a", "arm.t")]
+    )
+    learner = kh.Learner(kh.ThompsonSampling(v=1.0, sharing="shared"), features)
+    bandit: Any = kh.Bandit(learner, seed=1, log=path)
+    rng = np.random.default_rng(2)
+    for t in range(70):
+        arm = {f"arm-{t}": {"t": "xy"[t % 2]}}
+        decision = bandit.choose({"a": float(rng.normal())}, among=arm)
+        bandit.learn(decision, 1e20 if t == 69 else float(rng.normal(1.0)))
+    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+        bandit.forget(decision.id)
+
+
+def test_a_large_observation_of_a_large_reward_cannot_be_forgotten(path: Path) -> None:
+    """Each of them could be, alone; their product is in the moment."""
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A"], dim=2, seed=1, log=path)
+    for t in range(20):
+        decision = bandit.choose([1.0, 9e5 if t == 9 else t / 10])
+        bandit.learn(decision, 9e11 if t == 9 else 1.0)
+        if t == 9:
+            event = decision.id
+    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+        bandit.forget(event)
+
+
 def test_all_terms_of_an_event_are_taken_out_together(path: Path) -> None:
     bandit: Any = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A"], dim=2, seed=1, log=path)
     for y in ([1.0, 0.5], [2.0, 1.0]):

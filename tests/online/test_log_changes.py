@@ -42,11 +42,11 @@ def test_a_log_is_not_replaced_by_its_own_parquet(bandit: Any, tmp_path: Path) -
 @pytest.mark.parametrize("how", ["amend", "forget"])
 def test_a_slip_that_leaves_its_rounding_is_told(bandit: Any, how: str) -> None:
     for _ in range(5):
-        bandit.learn(bandit.choose([1.0]), 1.0)
-    decision = bandit.choose([1.0])
+        bandit.learn(bandit.choose([1.0]).instead("A"), 1.0)
+    decision = bandit.choose([1.0]).instead("A")
     bandit.learn(decision, 1.76e9)
     with pytest.warns(KeyholeWarning, match="rounding stays in the sums"):
         bandit.amend(decision.id, 0.2) if how == "amend" else bandit.forget(decision.id)
-    decision = bandit.choose([1.0])
+    decision = bandit.choose([1.0]).instead("A")
     bandit.learn(decision, 30.0)
     bandit.forget(decision.id)  # without a warning, which would be an error here

@@ -34,6 +34,7 @@ from keyhole.core.learners import (
     joint_probability,
     sensor_name,
     spread_design,
+    terms_in_sums,
     widened,
 )
 from keyhole.core.observers import (
@@ -149,5 +150,6 @@ __all__ = [
     "sensor_name",
     "spread_design",
     "streams",
+    "terms_in_sums",
     "widened",
 ]

@@ -68,13 +68,27 @@ def rows(folder: str, loop: str) -> Iterator[tuple[int, str, bytes]]:
     loop : str
         The name of the loop.
     """
-    expected = 1
+    _checked_last(folder, loop)
     for first, _, path in files(folder, loop):
-        if first != expected:
-            raise FileError(f"row {expected} of loop {loop!r} is in no archived file")
+        expected = first
         for seq, kind, line in _lines(path):
+            if seq != expected:
+                raise FileError(f"{path} has row {seq} in place of {expected}")
             yield seq, kind, line
             expected = seq + 1
+
+
+def _checked_last(folder: str, loop: str) -> int:
+    """Return the number of the last archived row; raise `FileError` if a file is missing."""
+    end = 0
+    for first, last, path in files(folder, loop):
+        if first != end + 1:
+            raise FileError(
+                f"{os.path.dirname(path)} has no file with row {end + 1} of loop {loop!r}: "
+                "restore it"
+            )
+        end = last
+    return end
 
 
 def _lines(path: str) -> Iterator[tuple[int, str, bytes]]:
@@ -150,14 +164,7 @@ def check(store: Store) -> None:
                 "database that belongs to the archive, or move the archive to another place"
             )
     for name, number in loops.items():
-        expected = 1
-        for first, end, _ in files(folder, name):
-            if first != expected:
-                raise FileError(
-                    f"{os.path.join(place, name)} has no file with row {expected}: restore it"
-                )
-            expected = end + 1
-        found, wanted = last(folder, name), noted(store, number)
+        found, wanted = _checked_last(folder, name), noted(store, number)
         if found < wanted:
             raise FileError(
                 f"the rows of loop {name!r} up to {wanted} were archived, and "

@@ -148,12 +148,10 @@ class LoopReplay(Replay):
     def _check(self, row: rows.Decision, made: Decision) -> None:
         """Raise unless a row has all that a choice, made again, is described by."""
         super()._check(row, made)
-        found = {
-            "version": row.seq - 1,
-            "round": made._number or self.bandit._lineage.decisions,
-            **self.bandit.score_fields(made, self._offset),
-        }
-        for name, value in found.items():
+        if row.arms is None:
+            raise FileError("it has no candidates")
+        found = self.bandit.fields_of(made, row.seq - 1, self._offset)
+        for name, value in ({"x": None, "predicted": None, "levels": None} | found).items():
             if getattr(row, name) != value:
                 raise FileError(f"its {name} is {getattr(row, name)}, and the replay's {value}")
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from keyhole.errors import FileMissing, InvalidValue
+from keyhole.errors import FileError, FileMissing, InvalidValue
 from keyhole.files import Path, checked_path
 from keyhole.online import rows
 from keyhole.service import archived
@@ -104,7 +104,13 @@ class WholeFold:
         """
         self.replay.step(seq, kind, body)
         row = decoded_row(self.journal.name, seq, body)
-        self.index.take(row)
+        try:
+            self.index.take(row)
+        except (AssertionError, TypeError, ValueError, KeyError) as reason:  # a field that is odd
+            raise FileError(
+                f"row {seq} of {self.journal.name} does not follow from those before it: "
+                f"{type(reason).__name__} {reason}"
+            ) from reason
         if isinstance(row, rows.Reward | rows.Amend | rows.Counted) and row.event is not None:
             self.events.present(row.event).last_row = row
         if isinstance(row, rows.Decision | rows.Served):

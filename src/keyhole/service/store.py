@@ -188,9 +188,9 @@ class Store:
     def restart_log(self) -> bool:
         """Move the write-ahead log into the database; False if a reader holds on to it.
 
-        After the disk has refused to confirm a write, the system shows what it may have lost, and
-        confirms it at the next attempt. What is written behind it would be lost with it: a log is
-        read up to its first damage.
+        After a failed fsync the page cache may hold pages that are not on the disk, and a later
+        fsync reports success. Rows behind them would be lost with them: a log is read up to its
+        first damage.
         """
         self._writer.set_busy_timeout(0)
         try:

@@ -75,8 +75,9 @@ class LoopUnits:
     def give_up(self) -> None:
         """Make the log agree with memory after a block has raised.
 
-        A call of the bandit changes and writes all, or nothing. Arms and levels that a refused
-        request added are kept, and written. After anything else, memory is ahead of the log.
+        A call of the bandit changes and writes all, or nothing. Levels that a refused request
+        added, and arms if it failed after all checks, are kept and written. After anything else,
+        memory is ahead of the log.
         """
         written, self.journal.extra = self.journal.written, {}
         if not all(isinstance(row, rows.Arms | rows.Levels) for row in written):

@@ -10,7 +10,7 @@ from keyhole.core.learners.sensor_learner import SensorLearner, SensorName, sens
 from keyhole.core.learners.sensor_state import SensorReward, SensorState
 from keyhole.core.learners.sensor_sums import Sums
 from keyhole.core.learners.state import LearnerState, Provisional, Waiting, spread_design, widened
-from keyhole.core.learners.terms import Term, amend_term, forget_terms
+from keyhole.core.learners.terms import Term, amend_term, forget_terms, terms_in_sums
 
 __all__ = [
     "MOST_ARMS",
@@ -41,5 +41,6 @@ __all__ = [
     "joint_probability",
     "sensor_name",
     "spread_design",
+    "terms_in_sums",
     "widened",
 ]

@@ -76,19 +76,33 @@ def amend_term(state: LearnerState, term: Term, reward: float) -> None:
         ]
 
 
+def terms_in_sums(state: LearnerState, terms: Sequence[Term]) -> list[Term]:
+    """Return the terms that the sums have, as they have them now.
+
+    Parameters
+    ----------
+    state : LearnerState
+        What was learned.
+    terms : sequence of Term
+        Terms, some of which may wait.
+    """
+    provisional = {one.key: one for one in state.provisional if one.key}
+    waiting = {one.key for one in state.waiting}
+    found = []
+    for term in terms:
+        known = provisional.get(term.key)
+        if known is not None:  # by the latest prediction
+            term = term._replace(design=known.design, reward=known.reward)
+        if term.key not in waiting:
+            found.append(term)
+    return found
+
+
 class _Changes:
     """Changes of the sums by terms, which are taken back if one of them fails."""
 
     def __init__(self, state: LearnerState, terms: Sequence[Term]) -> None:
-        provisional = {one.key: one for one in state.provisional if one.key}
-        waiting = {one.key for one in state.waiting}
-        self.state, self.terms = state, list[Term]()
-        for term in terms:
-            known = provisional.get(term.key)
-            if known is not None:  # as the sums have it now, by the latest prediction
-                term = term._replace(design=known.design, reward=known.reward)
-            if term.key not in waiting:
-                self.terms.append(term)
+        self.state, self.terms = state, terms_in_sums(state, terms)
         indices = {state.arms.parameter(term.arm) for term in self.terms}
         self.indices = np.array(sorted(indices), dtype=np.int64)
 

@@ -111,7 +111,7 @@ class LoggedRounds:
         self.set_of.append(chosen_from)
         self.chosen.append(self.names[row.arm])
         # A baseline was served whatever was chosen, even if it is the same arm.
-        # What was chosen and is never activated was not done: as if somebody had vetoed it.
+        # A deferred decision counts as vetoed until it is activated.
         self.fate.append(SHADOW if row.served is not None else VETOED if row.deferred else KEPT)
         self.is_in_order = self.is_in_order and row.served is None
         self.probability.append(row.probability)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from keyhole.core import Arm, Term, amend_term, forget_terms
+from keyhole.core import Arm, Term, amend_term, forget_terms, terms_in_sums
 from keyhole.errors import InvalidValue
 from keyhole.online.log import rows
 from keyhole.online.log.decisions import decision_of
@@ -145,9 +145,8 @@ class ChangesTerms(ReadsRows):
             self._loss(terms, forgets=forgets).check(terms[0].arm)
 
     def _loss(self, terms: Sequence[rows.Term], *, forgets: bool) -> Loss:
-        learned = self._learned
-        listed = [one for one in terms if one.key is None and one.arm in learned.arms]
-        return Loss.of(learned, [self._core_term(one) for one in listed], forgets=forgets)
+        listed = [self._core_term(one) for one in terms]
+        return Loss.of(self._learned, terms_in_sums(self._learned, listed), forgets=forgets)
 
     def _note_rounding(self, loss: Loss, terms: Sequence[rows.Term]) -> None:
         """Have a warning given if what was taken out was far larger than what stays."""

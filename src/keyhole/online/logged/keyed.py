@@ -13,7 +13,7 @@ from keyhole.core import Floats, key_streams
 from keyhole.online.bandit import Bandit
 from keyhole.online.decision import Decision
 from keyhole.online.log import Store
-from keyhole.online.logged.fields import decision_fields, score_fields
+from keyhole.online.logged.fields import decision_fields
 from keyhole.online.logged.writing import Writes
 from keyhole.online.once import Once
 
@@ -42,20 +42,25 @@ class KeyedChoices(Writes):
         return logged
 
     def forget_ids(self) -> None:
-        """Know no decision of before: in another log, an id is that of another decision."""
+        """Drop the ids of decisions: ids are unique within one log."""
         self._once = Once()
 
-    def score_fields(self, decision: Decision, offset: float) -> dict[str, Any]:
-        """Return the parts of every arm's score, as the row of a decision has them.
+    def fields_of(self, decision: Decision, version: int, offset: float) -> dict[str, Any]:
+        """Return the fields of a decision's row that follow from the decision, but for y.
 
         Parameters
         ----------
         decision : Decision
             The last decision.
+        version : int
+            The last row that the state had taken in.
         offset : float
             The zero that rewards were counted from when it was made.
         """
-        return score_fields(decision._description, offset)
+        fields = decision_fields(decision, (), version, offset)
+        fields["round"] = decision._number or self._lineage.decisions
+        del fields["y"]
+        return fields
 
     def keyed_bytes(self) -> bytes:
         """Return what `to_bytes` does, without the draws of the last choice.

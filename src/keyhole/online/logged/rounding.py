@@ -14,8 +14,8 @@ from keyhole.errors import InvalidValue, Message
 # sums then keep less than half of their digits.
 WARNS = 1e8
 # And from which on nothing is taken out. An observation leaves a relative error of 1e-4 in the
-# precision then. Rewards are only in the moment, where the error is that of r and not of r^2.
-LOST, LOST_REWARD = 1e12, 1e24
+# precision then. In the moment, rounding is 1e-16 of r y, which is compared by its square.
+LOST, LOST_MOMENT = 1e12, 1e24
 
 
 class Loss(NamedTuple):
@@ -23,12 +23,14 @@ class Loss(NamedTuple):
 
     Attributes
     ----------
-    observation, reward : float
-        The largest of any number of the observation, and that of the reward.
+    observation, reward, moment : float
+        The largest of any number of the observation, that of the reward, and the largest of any
+        product of both; a moment is at most the root of the product of the other two sums.
     """
 
     observation: float = 0.0
     reward: float = 0.0
+    moment: float = 0.0
 
     @classmethod
     def of(cls, learned: LearnerState, terms: Sequence[Term], *, forgets: bool) -> Loss:
@@ -50,18 +52,23 @@ class Loss(NamedTuple):
             return cls()  # the sums become those of the prior, whatever was rounded
         weights = np.array([one.weight for one in terms])
         rewards = np.array([one.reward for one in terms]) - learned.observer.offset
+        rows = np.array([learned.of_arm(one) for one in terms])
         taken = float(weights @ rewards**2)
-        reward = taken / max(float(posterior.squares[i]) - taken, 1.0)
-        if not forgets:
-            return cls(reward=reward)
-        squares = weights @ np.array([learned.of_arm(one) for one in terms]) ** 2
-        stays = np.diagonal(posterior.precision[i]) - squares
-        observation = squares / np.maximum(stays, posterior.prior_precision)
-        return cls(float(observation.max()), reward)
+        rest = max(float(posterior.squares[i]) - taken, 1.0)
+        squares = weights @ rows**2
+        stays = np.diagonal(posterior.precision[i])
+        if forgets:
+            stays = np.maximum(stays - squares, posterior.prior_precision)
+        moment = (weights * np.abs(rewards)) @ np.abs(rows)
+        return cls(
+            observation=float((squares / stays).max()) if forgets else 0.0,
+            reward=taken / rest,
+            moment=float((moment**2 / (stays * rest)).max()),
+        )
 
     def check(self, arm: object) -> None:
         """Raise `InvalidValue` if rounding would be all that stays."""
-        if self.observation > LOST or self.reward > LOST_REWARD:
+        if self.observation > LOST or self.moment > LOST_MOMENT:
             what = "observation" if self.observation > LOST else "reward"
             raise InvalidValue(
                 f"the {what} is so much larger than those of the others of arm {arm!r} that its "

@@ -13,8 +13,9 @@ from urllib.parse import unquote
 from keyhole.service.http.responses import Header, Scope
 from keyhole.service.http.routing import Route
 
-# How many heads are kept, and the longest of them: 2 MB at most. Heads that have an id of their
-# request push all others out, which costs less than to look for the oldest.
+# How many heads are kept, and the longest of them: 2 MB of bytes, and what was parsed of them.
+# Heads with an id of their request push all others out, which costs less than to look for the
+# oldest.
 MOST, LONGEST = 1_000, 2_000
 
 
@@ -92,7 +93,7 @@ class Heads(dict[bytes, Head]):
         is_plain = text.find(b"\r\n\r\n") == len(text) - 4 and (
             text.count(b"\n") == text.count(b"\r\n")
         )
-        # The path of an event is hardly asked for again.
+        # The path of an event rarely repeats.
         if is_plain and len(text) <= LONGEST and len(head.params) < 2:
             if len(self) >= MOST:
                 self.clear()
