@@ -441,7 +441,7 @@ class Bandit(Named):
         ForgottenEvent
             If it was forgotten.
         InvalidValue
-            If it has no reward yet, or several, or the learner has no sums.
+            If it has no reward yet, or several, or the learner has no sums; or as `forget`.
 
         Examples
         --------
@@ -476,7 +476,8 @@ class Bandit(Named):
         ForgottenEvent
             If it was forgotten already.
         InvalidValue
-            If the learner has no sums.
+            If the learner has no sums, or its numbers are so much larger than all others that their
+            rounding would be all that stays in the sums.
         """
         raise InvalidValue("forget needs a log, in which events are found: Bandit(..., log=path)")
 
