@@ -87,7 +87,7 @@ async def answered(
     # A service that recovers in between has another writer, and units of its own.
     units: dict[Writer, int] = {}
     for count, (number, line) in enumerate(given):
-        if count % TURN == TURN - 1:
+        if count and count % TURN == 0:
             await asyncio.sleep(0)
         try:
             unit, answer = one(number, line)
