@@ -286,6 +286,23 @@ def test_a_service_that_is_killed_often_keeps_snapshots(
         check(str(tmp_path))
 
 
+def test_a_loop_whose_snapshots_cannot_be_listed_is_loaded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path, 3)
+    with Service(tmp_path) as service:
+        with monkeypatch.context() as patch:
+
+            def failing(*_: object) -> None:
+                raise FileUnusable("no disk")
+
+            patch.setattr(service.store, "snapshots", failing)
+            with pytest.raises(FileUnusable):
+                service.loop("home")
+        service.tick()
+        assert service.loop("home").version == 8
+
+
 def test_nothing_is_written_behind_what_a_failed_disk_may_have_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

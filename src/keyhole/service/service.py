@@ -155,9 +155,10 @@ class Service:
                 raise UnknownLoop(f"there is no loop {shown(name)}")
             if found is not None:
                 self.wait(found.unit)  # what was submitted is written first
-            found = self._loops[name] = loading.loaded(self._place, self._numbers[name])
+            found = loading.loaded(self._place, self._numbers[name])
             kept = self.store.snapshots(found.number)
             self._snapshots[name] = max((seq for seq, *_ in kept), default=0)
+            self._loops[name] = found
         return found
 
     def create(
