@@ -334,15 +334,17 @@ class Service:
         """
         due = [one for one in names if (name, one) not in self._stuck]
         ended, at_once = 0, len(due)
-        while due:
-            now, due = due[:at_once], due[at_once:]
+        while True:
             try:
-                loop = self.loop(name)
+                loop = self.loop(name)  # again after a failure, also after that of the last event
             except FileUnusable:
                 raise
             except (FileError, InvalidValue) as reason:
                 damaged.append(reason)
                 break
+            if not due:
+                break
+            now, due = due[:at_once], due[at_once:]
             try:
                 ended += loop.time_out(now)
             except FileUnusable:
