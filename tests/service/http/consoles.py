@@ -19,7 +19,7 @@ from tests.service.http.serving import Process
 
 ADDRESS = "localhost:8000"
 # Fields that a run of its own has.
-DRAWN = {"action", "score", "at", "request_id", "due", "ranking", "rewardActionId"}
+DRAWN = {"action", "score", "at", "key", "request_id", "due", "ranking", "rewardActionId"}
 
 
 class Consoles:
