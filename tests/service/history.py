@@ -125,11 +125,11 @@ def check_model(
     store = Store(path)
     try:
         bandit = replay(store, number, name, secrets, verifies=True)
-        state = bytes_of(bandit)
-        assert bytes_of(replay(store, number, name, secrets)) == state, "a quick replay differs"
+        state = packed(bandit)
+        assert packed(replay(store, number, name, secrets)) == state, "a quick replay differs"
         for [seq] in store.query("SELECT seq FROM snapshot WHERE loop = ?", (number,)):
             from_it = replay(store, number, name, secrets, after=seq)
-            assert bytes_of(from_it) == state, f"the replay from the snapshot at {seq} differs"
+            assert packed(from_it) == state, f"the replay from the snapshot at {seq} differs"
         if memory is not None:
             assert memory == state, "memory is not the replay of the log"
     finally:
@@ -173,11 +173,6 @@ def replay(
         bandit = unpacked(model, journal, key, run)
         journal.seq = after
     return LoopReplay(journal, key, bandit, verifies=verifies).fold(store.rows(number, after))
-
-
-def bytes_of(bandit: LoggedBandit) -> bytes:
-    """Return the state of a bandit, without the draws of its last choice."""
-    return packed(bandit)
 
 
 def check_sums(bandit: LoggedBandit, found: Rebuilt) -> None:

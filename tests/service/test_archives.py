@@ -1,5 +1,6 @@
 """Archives beside databases of another time, and folders that are replaced under a service."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from keyhole.errors import FileError, FileUnusable, InvalidValue
 from keyhole.service import DecideRequest, Service
 from keyhole.service.compacting import compact
 from keyhole.service.exporting import export
+from keyhole.service.store import Store
 from keyhole.service.verifying import verify
 from tests.service.http.serving import PLAIN, local
 
@@ -133,6 +135,78 @@ def test_a_compaction_that_was_interrupted_is_completed(folder: Path) -> None:
     assert export(backup, backup / "x.jsonl") == 8
     with Service(backup) as service:
         assert service.store.query("SELECT count(*) FROM log") == [(0,)]
+
+
+@pytest.mark.parametrize("where", ["replacing", "sync_folder", "wait"])
+def test_a_compaction_that_fails_anywhere_loses_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """It fails while files are written, after that, and before rows are deleted."""
+    with Service(folder) as service:
+        decide(service, *events(10, 15))
+    export(folder, folder / "before.jsonl")
+    before = [one.sha256 for one in verify(folder)]
+
+    def fail(*_given: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        if where == "wait":
+            patched.setattr(Service, "wait", fail)
+        else:
+            patched.setattr(f"keyhole.service.compacting.{where}", fail)
+        with pytest.raises(OSError, match="no space left"):
+            compact(folder, keep=0.0)
+    assert [one.sha256 for one in verify(folder)] == before
+    compact(folder, keep=0.0)
+    assert [one.sha256 for one in verify(folder)] == before
+    export(folder, folder / "after.jsonl")
+    assert (folder / "after.jsonl").read_bytes() == (folder / "before.jsonl").read_bytes()
+
+
+def test_an_archive_is_synced_with_the_folders_above_it_before_rows_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: a synced file is lost with its folder, and the rows are nowhere else."""
+    with Service(tmp_path) as service:
+        service.create("home", PLAIN)
+        decide(service, "e1")
+    synced: list[set[int]] = [set()]
+    fsync, commit = os.fsync, Store.commit
+
+    def noting(handle: int) -> None:
+        synced[-1].add(os.fstat(handle).st_ino)
+        fsync(handle)
+
+    def committing(store: Store, units: Any) -> None:
+        if any("DELETE FROM log" in statement for unit in units for statement, _ in unit.others):
+            synced.append(set())
+        commit(store, units)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    monkeypatch.setattr(Store, "commit", committing)
+    compact(tmp_path, keep=0.0)
+    archive = tmp_path / "archive"
+    places = [tmp_path, archive, archive / "home", *(archive / "home").iterdir()]
+    assert len(synced) == 2, "rows were deleted once"
+    assert {place.stat().st_ino for place in places} <= synced[0]
+
+
+def test_large_archives_have_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keyhole.service.compacting.ROWS", 4)
+    with Service(tmp_path) as service:
+        service.create("home", PLAIN)
+        decide(service, *events(0, 8))
+    compact(tmp_path, keep=0.0)
+    names = sorted(one.name for one in (tmp_path / "archive" / "home").iterdir())
+    assert names == ["1-4.jsonl.gz", "5-8.jsonl.gz", "9-10.jsonl.gz"]
+    verify(tmp_path)
+    with Service(tmp_path) as service:
+        loop = service.loop("home")
+        for name in events(0, 8):
+            assert loop.journal.decided(name).event == name
+            assert not loop.journal.has_row(loop.journal.event(name))
+            assert loop.reward(name, 1.0).status == "late"
 
 
 def test_a_row_of_another_event_is_no_answer(tmp_path: Path) -> None:

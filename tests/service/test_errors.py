@@ -14,7 +14,7 @@ def test_an_error_at_any_call() -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """What is refused is refused whole, and there is room for it later."""
+    """A refused request leaves nothing, and is accepted when there is space."""
     reader, writer = FORKS.Pipe(duplex=False)
     process = FORKS.Process(target=fill, args=(str(tmp_path), 400_000, writer))
     process.start()

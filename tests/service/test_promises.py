@@ -217,7 +217,7 @@ def test_a_broken_loop_is_not_kept(service: Service, monkeypatch: pytest.MonkeyP
     assert service.store.query("SELECT count(*) FROM snapshot") == [(0,)]
 
 
-def test_whoever_cannot_be_notified_is_no_reason_to_wait_for_ever(tmp_path: Path) -> None:
+def test_a_notification_that_fails_ends_the_wait(tmp_path: Path) -> None:
     def notify(_: int, __: BaseException | None) -> None:
         raise RuntimeError("the event loop is closed")
 

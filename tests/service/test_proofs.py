@@ -9,8 +9,9 @@ import pytest
 from scipy.stats import norm
 
 from keyhole.service import DecideRequest, NotYet, Service
+from keyhole.service.packing import packed
 from keyhole.service.store import Store
-from tests.service.history import bytes_of, check, replay
+from tests.service.history import check, replay
 
 PLAIN: dict[str, Any] = {"arms": ["A", "B"], "dim": 2}
 
@@ -74,7 +75,7 @@ def test_the_state_at_a_version_follows_from_the_rows_up_to_it(tmp_path: Path) -
     rows = store.rows
     for version in sorted(states):
         store.rows = lambda loop, after=0, end=version: rows(loop, after, end)  # type: ignore[method-assign, assignment]
-        assert bytes_of(replay(store, 1, "home", (key, run), verifies=True)) == states[version]
+        assert packed(replay(store, 1, "home", (key, run), verifies=True)) == states[version]
     store.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from keyhole.errors import FileUnusable
 from keyhole.service.store import Unit
-from keyhole.service.writer import MOST, SLOW, Writer
+from keyhole.service.writer import MAX_UNITS, SLOW, Writer
 
 
 class Disk:
@@ -116,12 +116,12 @@ def test_units_that_come_while_the_thread_commits_are_committed_after_it(disk: D
 
 def test_more_than_a_transaction_takes_is_committed_in_order(disk: Disk) -> None:
     writer, turn = begun(disk)
-    for k in range(MOST + 5):
+    for k in range(MAX_UNITS + 5):
         writer.submit(unit(k))
     turn.end()
-    writer.wait(MOST + 5, 10.0)
-    assert [len(many) for many in disk.committed] == [MOST, 5]
-    assert [one for many in disk.committed for one in many] == list(range(MOST + 5))
+    writer.wait(MAX_UNITS + 5, 10.0)
+    assert [len(many) for many in disk.committed] == [MAX_UNITS, 5]
+    assert [one for many in disk.committed for one in many] == list(range(MAX_UNITS + 5))
     writer.close()
 
 

@@ -4,20 +4,21 @@ python -m tests.service.torture [kills power errors machine soak http fuzz] [--m
 """
 
 import argparse
-import importlib
-import importlib.util
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.service.http.fuzzing import fuzz as fuzzed
+from tests.service.http.serving import threaded
+from tests.service.http.test_fuzzing import prepare
 from tests.service.injecting import KINDS, calls, inject_all
 from tests.service.killing import survive
+from tests.service.killing_http import survive as survive_http
 from tests.service.losing import losses
 from tests.service.soaking import soak
 
@@ -82,39 +83,24 @@ def soaked(given: argparse.Namespace) -> str:
 
 def http(given: argparse.Namespace) -> str:
     """Kill a server that answers over HTTP."""
-    if not has("keyhole.service.http"):
-        return "there is no HTTP in this tree"
-    serving: Any = importlib.import_module("tests.service.killing_http")
     with tempfile.TemporaryDirectory() as folder:
-        n = serving.survive(folder, max(3, given.kills // 20), given.seed)
+        n = survive_http(folder, max(3, given.kills // 20), given.seed)
     return f"{max(3, given.kills // 20)} kills -9 over HTTP, {n} acknowledged requests, none lost"
 
 
 def fuzz(given: argparse.Namespace) -> str:
     """Send what schemathesis makes up to every route."""
-    if not has("tests.service.http.fuzzing"):
-        return "there is no HTTP in this tree"
-    fuzzing: Any = importlib.import_module("tests.service.http.fuzzing")
-    tests: Any = importlib.import_module("tests.service.http.test_fuzzing")
-    with tempfile.TemporaryDirectory() as folder, tests.threaded(Path(folder) / "data") as url:
-        tests.prepare(url)
+    with tempfile.TemporaryDirectory() as folder, threaded(Path(folder) / "data") as url:
+        prepare(url)
         found: dict[int, int] = {}
         first = given.seed
         while sum(found.values()) < given.requests:
-            for status, n in fuzzing.fuzz(url, examples=40, first=first).items():
+            for (_, status), n in fuzzed(url, examples=40, first=first).items():
                 found[status] = found.get(status, 0) + n
             first += 1
     assert not [status for status in found if status >= 500]
     counts = dict(sorted(found.items()))
     return f"{sum(found.values())} requests by schemathesis, none failed: {counts}"
-
-
-def has(module: str) -> bool:
-    """Tell whether there is a module."""
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of a package above it
-        return False
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], str]] = {

@@ -55,7 +55,7 @@ def _strict(value: Any) -> Any:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def showing_warnings() -> Iterator[None]:
     """Print Keyhole's warnings as lines, without the place in the code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", KeyholeWarning)

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn
 
-from keyhole.cli.console import as_json, clean, err, out, told
+from keyhole.cli.console import as_json, clean, err, out, showing_warnings
 from keyhole.cli.data import Json
 from keyhole.errors import InvalidValue
 
@@ -88,7 +88,7 @@ def evaluate(
     if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
         raise InvalidValue(f"--plot must end in .png, .svg or .pdf, got {plot.name}")
     source = log[0] if len(log) == 1 else log
-    with _bar(f"reading {log[0]}") as bar, told():
+    with _bar(f"reading {log[0]}") as bar, showing_warnings():
         given = Logged.of(source, format=format_from(format_), progress=bar.step)
         bar.say("auditing the log")
         sound = audit_log(given)

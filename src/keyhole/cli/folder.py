@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from keyhole.cli.console import as_json, clean, err, out, told
+from keyhole.cli.console import as_json, clean, err, out, showing_warnings
 from keyhole.cli.data import Json
 
 Folder = Annotated[Path, typer.Argument(help="Folder of a service.", show_default=False)]
@@ -18,7 +18,7 @@ Loop = Annotated[str | None, typer.Option(help="Name of the loop; not needed if 
 VERIFY = """
 Example:
 
-[bold]keyhole verify keyhole-data[/]   exit code 1, and the first row that is wrong, if one is
+[bold]keyhole verify keyhole-data[/]   exit code 1 and the first wrong row, if there is one
 """
 REPLAY = """
 Example:
@@ -45,12 +45,12 @@ def verify(folder: Folder, json: Json = False) -> None:
 
     Every decision is made again from the rows before it: arm, probability and score must be those
     of its row, to the last digit. The tables of events and rewards must be what the rows say, and
-    every snapshot the state at its row. Nothing is written, and the service may be running: what it
-    has written until the beginning is verified.
+    every snapshot the state at its row. Nothing is written, and the service may be running: rows
+    that were written before the command began are verified.
     """
     from keyhole.service import verify as run
 
-    with told(), err().status("verifying") as status:
+    with showing_warnings(), err().status("verifying") as status:
         found = run(folder, lambda loop, seq: status.update(f"{loop}: row {seq:,}"))
     if json:
         as_json([asdict(one) for one in found])
@@ -75,7 +75,7 @@ def replay(
     """Write the bandit that follows from the rows of a loop, each decision made again."""
     from keyhole.service import replay as run
 
-    with told(), err().status("replaying"):
+    with showing_warnings(), err().status("replaying"):
         bandit = run(folder, loop=loop, until=until)
         bandit.save(to)
     out().print(f"{bandit}\nwrote {to}", markup=False, soft_wrap=True)
@@ -85,7 +85,10 @@ def replay(
 def compact(
     folder: Folder,
     keep: Annotated[
-        float, typer.Option(help="Days for which open decisions without an end stay.", min=0.0)
+        float,
+        typer.Option(
+            help="Days for which open events without a due time stay in the database.", min=0.0
+        ),
     ] = 30.0,
     json: Json = False,
 ) -> None:
@@ -114,6 +117,6 @@ def export(
     """Write the log of a loop to a file, for `keyhole evaluate`, pandas, polars or DuckDB."""
     from keyhole.service import export as run
 
-    with told(), err().status("exporting"):
+    with showing_warnings(), err().status("exporting"):
         n = run(folder, target, loop=loop)
     out().print(f"wrote {n:,} rows to {target}", markup=False, soft_wrap=True)

@@ -49,7 +49,7 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP, from one folder, until Ctrl-C or SIGTERM.
 
-    Every answer is sent after what it says was written and confirmed by the disk. Routes are listed
+    An answer is sent after the disk has confirmed every row that it follows from. Routes are listed
     at /openapi.json.
     """
     from keyhole.service import Options, loops_of

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import sys
 import zlib
 from collections.abc import Callable
 from functools import cache, cached_property
@@ -18,9 +19,8 @@ Memory: TypeAlias = dict[str, Floats]
 
 # Seeds larger than any digest are typing errors, and Python does not print them.
 LARGEST_SEED = 2**4096
-# A word of a stream's state in bytes, and the number 1 as one: the counter of a new stream.
-_WORD = np.dtype("<u8")
-_ONE = (1).to_bytes(8, "little")
+# The counter of a new stream, as a word of its state.
+_ONE = (1).to_bytes(8, sys.byteorder)
 
 
 def seed_sequence(seed: Seed) -> np.random.SeedSequence:
@@ -85,8 +85,7 @@ def key_streams(streams: Bits, key: bytes, name: str) -> None:
         The name of the choice.
     """
     digest = _blake2b()(name.encode(), digest_size=48, key=key).digest()
-    words = digest[:24] + _ONE + digest[24:] + _ONE
-    streams.reshape(-1)[:] = np.frombuffer(words, _WORD)
+    streams.data.cast("B")[:] = digest[:24] + _ONE + digest[24:] + _ONE
 
 
 @cache

@@ -6,7 +6,7 @@ from keyhole.core import Arm, kernels
 from keyhole.online import rows
 from keyhole.service.requests import DecideAnswer
 
-# What computes the probabilities of n candidates, by n; used by one thread only.
+# Workspaces for the probabilities of n candidates, by n. Only one thread uses them.
 _chances: dict[int, kernels.Chances] = {}
 
 

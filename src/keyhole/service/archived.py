@@ -9,6 +9,7 @@ import gzip
 import os
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -105,7 +106,7 @@ def _lines(path: str) -> Iterator[tuple[int, str, bytes]]:
 
 
 def row(folder: str, loop: str, seq: int) -> bytes:
-    """Return an archived row, or raise `FileError`; this reads up to a whole file.
+    """Return an archived row, or raise `FileError`; this reads a file up to the row.
 
     Parameters
     ----------
@@ -118,9 +119,15 @@ def row(folder: str, loop: str, seq: int) -> bytes:
     """
     for first, last, path in files(folder, loop):
         if first <= seq <= last:
-            for number, _, body in _lines(path):
-                if number == seq:
-                    return body
+            try:
+                with gzip.open(path, "rb") as file:
+                    body = next(islice(file, seq - first, None), b"")
+                is_found = msgspec.json.decode(body, type=_Kind).seq == seq
+            except (OSError, EOFError, msgspec.MsgspecError) as reason:
+                raise FileError(f"{path} is damaged before or at row {seq}: {reason}") from None
+            if not is_found:
+                raise FileError(f"{path} does not have row {seq} in its place")
+            return body
     raise FileError(f"row {seq} of loop {loop!r} is neither in the database nor archived")
 
 

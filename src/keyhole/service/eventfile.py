@@ -7,6 +7,7 @@ in the folder of temporary files and deletes by itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import apsw
 import msgspec
@@ -78,8 +79,7 @@ class EventFile(EventCache):
             yield self._event(name, content)
 
     def _shrink(self) -> None:
-        names = iter(list(self._events))
-        self._write([next(names) for _ in range(min(PART, len(self._events) - 1))])
+        self._write(list(islice(self._events, min(PART, len(self._events) - 1))))
 
     def _write(self, names: list[str]) -> None:
         """Move events from memory to the file."""

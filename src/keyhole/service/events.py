@@ -59,6 +59,8 @@ class Event:
         The arm that its rewards are of.
     row, last_row : Decision and AnyRow, optional
         The row of its decision and its last row, if they are in memory.
+    is_archived : bool, default False
+        Whether `row` was read from the archive.
     unit : int, default 0
         The unit that writes its last change.
     """
@@ -76,6 +78,7 @@ class Event:
     arm: str = ""
     row: rows.Decision | rows.Served | None = None
     last_row: rows.AnyRow | None = None
+    is_archived: bool = False
     unit: int = 0
 
     def total(self, settings: RewardSettings) -> float | None:

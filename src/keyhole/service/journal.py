@@ -154,29 +154,30 @@ class LoopJournal:
             return []
         listed: list[rows.AnyRow] = [self.row_of(found)]
         if found.last is not None:
-            listed.append(found.last_row or self._row(found.last))
+            if found.last_row is None:
+                body, _ = self._body(found.last)
+                found.last_row = decoded_row(self.name, found.last, body)
+            listed.append(found.last_row)
         return listed
 
     def has_row(self, event: Event) -> bool:
         """Tell whether the decision of an event is in the database, and not archived."""
-        return event.row is not None or self._store.row(self._loop, event.seq) is not None
+        if event.row is not None:
+            return not event.is_archived
+        return self._store.row(self._loop, event.seq) is not None
 
     def row_of(self, event: Event) -> rows.Decision | rows.Served:
         """Return the row of the decision of an event."""
         if event.row is not None:
             return event.row
-        body = self._store.row(self._loop, event.seq)
-        is_archived = body is None
-        if body is None:
-            body = archived.row(self._store.folder, self._name, event.seq)
+        body, event.is_archived = self._body(event.seq)
         row = decoded_row(self.name, event.seq, body)
         if not isinstance(row, rows.Decision | rows.Served) or row.event != event.name:
             raise FileError(
                 f"row {event.seq} of {self.name} is not the decision of event "
                 f"{event.name!r}: the index does not fit the log"
             )
-        if not is_archived:  # `has_row` tells one from the other, whoever has read it before
-            event.row = row
+        event.row = row
         return row
 
     def decided(self, name: str) -> rows.Decision:
@@ -193,12 +194,12 @@ class LoopJournal:
             raise UnknownEvent(f"{self.name} has no decision {shown(name)}")
         return row
 
-    def _row(self, seq: int) -> rows.AnyRow:
-        """Return a row of the database, or of the archive."""
+    def _body(self, seq: int) -> tuple[bytes, bool]:
+        """Return the body of a row, and whether it is in the archive."""
         body = self._store.row(self._loop, seq)
-        if body is None:
-            body = archived.row(self._store.folder, self._name, seq)
-        return decoded_row(self.name, seq, body)
+        if body is not None:
+            return body, False
+        return archived.row(self._store.folder, self._name, seq), True
 
 
 def decoded_row(name: str, seq: int, body: bytes) -> rows.AnyRow:

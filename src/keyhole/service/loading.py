@@ -71,8 +71,8 @@ def made(
     logged.write_start()
     journal.append(rows.Settings, settings=settings.to_dict())
     loop = Loop(number, name, settings, logged, journal, events, place.submit, place.now)
-    statement = "INSERT INTO loop VALUES (?, ?, ?, ?, ?, ?)"
-    values = (number, name, place.now(), key, msgspec.json.encode(settings), logged.run)
+    statement = "INSERT INTO loop VALUES (?, ?, ?, ?, ?)"
+    values = (number, name, key, msgspec.json.encode(settings), logged.run)
     loop.submit(Unit(journal.take(), [], [], [(statement, values)]))
     return loop
 

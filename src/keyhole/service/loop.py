@@ -118,14 +118,15 @@ class Loop(LoopLearning):
             self.count_ignored(ignored)
         event = Event(event_id, 0, digest, State.DEFERRED if request.defer else State.OPEN)
         with Draft(self) as draft:
-            event.row = self._decide(event, candidates, context, request.defer)
-            self._check_score(event.row)
-            event.seq, event.arm = event.row.seq, str(event.row.taken)
+            row = event.row = self._decide(event, candidates, context, request.defer)
+            self._check_score(row)
+            event.seq, event.arm = row.seq, str(row.taken)
             draft.add(event)
             self.events.add(event)
             if not request.defer:
                 self._begin(event)
-        return Decided(self._answer(event, request), False, self.unit)
+        answer = self._answer(event, request) if request.explain else decide_answer(row)
+        return Decided(answer, False, self.unit)
 
     def _candidates(self, request: DecideRequest) -> Candidates:
         """Return the candidates of a request; for most requests they are all arms, and cached."""
@@ -169,7 +170,8 @@ class Loop(LoopLearning):
         y = self._encoded(context, candidates)
         if candidates.new:
             check_missing(self.settings, context)  # a request that is refused adds no arms
-            checks.floats("context", y[~np.isnan(y)])
+            seen = np.asarray(y)
+            checks.floats("context", seen[~np.isnan(seen)])
             self._add_arms(candidates.new)
         event.due = None if deferred else self._due()
         # A row always lists its candidates: arms may come and go.
@@ -203,10 +205,11 @@ class Loop(LoopLearning):
                 "observations far beyond the others. Export its log, and begin another loop"
             )
 
-    def _encoded(self, context: Context, candidates: Candidates) -> Floats:
+    def _encoded(self, context: Context, candidates: Candidates) -> Floats | list[Any]:
         """Return what is seen of the candidates as numbers, NaN for a missing entry."""
-        if self.settings.features is None and isinstance(context, list):
-            return np.array(context, dtype=np.float64)  # the bandit checks their number and size
+        if context.__class__ is list and self.settings.features is None:
+            # The bandit checks their number and size, and makes an array of them.
+            return np.array(context, dtype=np.float64) if None in context else context
         y, _ = self.bandit.encoded(context, candidates.records)
         return y
 

@@ -1,6 +1,6 @@
 """The tables of the database.
 
-    loop(id, name, made, draw_key, settings, run)       a loop, and the secret of its draws
+    loop(id, name, draw_key, settings, run)             a loop, and the secret of its draws
     log(loop, seq, at, kind, event, body)               rows, as `keyhole.online` defines them
     event(loop, event, seq, request, state, ...)        what became of each event
     reward(loop, event, reward_id, seq, value, counts)  the rewards of each event
@@ -18,7 +18,7 @@ VERSION = 1
 
 SCHEMA = """
 CREATE TABLE loop(
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, made REAL NOT NULL,
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
     draw_key BLOB NOT NULL, settings BLOB NOT NULL, run TEXT NOT NULL);
 CREATE TABLE log(
     loop INTEGER NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, event TEXT,

@@ -303,6 +303,8 @@ class Service:
         for name, number in list(self._numbers.items()):
             # Events that have ended stay due in the database until their unit is committed.
             due = self.store.due(number, until, MOST_DUE)
+            if not due:
+                yield 0
             while due:
                 yield self._time_out(name, [event for _, event in due], damaged)
                 found = self._loops.get(name)
@@ -317,6 +319,7 @@ class Service:
             known = loop.events.known
             if not known.is_complete:
                 known.add_all(self.store.ids(loop.number, known.last, IDS_AT_ONCE))
+                yield 0
         if damaged:
             raise damaged[0]
 
@@ -383,7 +386,7 @@ class Service:
         self.store.close()
         self._check_folder()
         if not os.path.exists(self._folder.database):
-            # A new one in its place would begin with nothing, and nobody would know.
+            # A new database in its place would be empty, without an error.
             raise FileUnusable(f"{self._folder.database} was removed while the service ran")
         self._open(before.submitted, has_failed=True)
         if before.committed < before.submitted:

@@ -35,7 +35,7 @@ Statement = tuple[str, tuple[Any, ...]]  # a statement and its values
 
 
 class Unit(NamedTuple):
-    """All that one request writes: it is committed whole, or not at all."""
+    """Rows and statements that are committed as a whole, or not at all."""
 
     rows: list[LogRow]
     events: list[EventRow]
@@ -46,6 +46,16 @@ class Unit(NamedTuple):
     def of_statements(cls, *statements: Statement) -> Unit:
         """Return a unit that has statements alone."""
         return cls([], [], [], list(statements))
+
+    @classmethod
+    def joined(cls, units: Sequence[Unit]) -> Unit:
+        """Return all of some units, in order, as one."""
+        return cls(
+            [row for unit in units for row in unit.rows],
+            [row for unit in units for row in unit.events],
+            [row for unit in units for row in unit.rewards],
+            [one for unit in units for one in unit.others],
+        )
 
 
 def event_row(loop: int, event: Event) -> EventRow:

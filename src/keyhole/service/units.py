@@ -62,14 +62,16 @@ class LoopUnits:
         """Hand over the rows that were written since the last time, as one unit with a draft."""
         for event in self.journal.touched.values():
             draft.add(event)
-        events = {event.name: event for event in draft.events}
+        events = draft.events
+        if len(events) > 1:  # each once
+            events = list({event.name: event for event in events}.values())
         try:
-            listed = [event_row(self.number, event) for event in events.values()]
-            self.submit(Unit(self.journal.take(), listed, draft.rewards, draft.others))
+            listed = [event_row(self.number, event) for event in events]
+            self.unit = self._submit(Unit(self.journal.take(), listed, draft.rewards, draft.others))
         except BaseException:
             self.is_broken = True
             raise
-        for event in events.values():
+        for event in events:
             event.unit = self.unit
 
     def give_up(self) -> None:

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from keyhole.errors import FileUnusable
 from keyhole.service.store import Store, Unit
 
 # Units of one transaction. More would make the first of them wait.
-MOST = 2_000
+MAX_UNITS = 2_000
 # Seconds from which on the usual confirmation of a disk is slow: what an event loop may wait for.
 SLOW = 0.002
 
@@ -54,7 +55,7 @@ class Writer:
         self._later: Callable[[Callable[[], None]], object] | None = None
         self._changed = threading.Condition()
         self._is_planned = False  # whether `flush` is to be called
-        self._is_asked = False  # whether the thread has to commit what waits
+        self._must_commit = False  # whether the thread has to commit what waits
         self._is_busy = False  # whether some thread commits
         self._ends = False
         self.submitted = last  # the number of the last unit that was submitted
@@ -80,6 +81,19 @@ class Writer:
                 self._later(self.flush)
             return self.submitted
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Write all units of a block in one transaction; only this thread may submit meanwhile."""
+        with self._changed:  # nobody can take units out of those that wait
+            first = len(self._waiting)
+            try:
+                yield
+            finally:
+                units = self._waiting[first:]
+                if len(units) > 1:
+                    empty = Unit.joined([])
+                    self._waiting[first:] = [Unit.joined(units), *[empty] * (len(units) - 1)]
+
     def gather(self, later: Callable[[Callable[[], None]], object] | None) -> None:
         """Write all units of a turn of an event loop in one transaction.
 
@@ -96,7 +110,7 @@ class Writer:
 
     def _ask(self) -> None:
         """Have the thread commit what waits."""
-        self._is_asked = bool(self._waiting)
+        self._must_commit = bool(self._waiting)
         self._changed.notify_all()
 
     def flush(self) -> None:
@@ -114,9 +128,9 @@ class Writer:
 
     def _taken(self) -> list[Unit]:
         """Return the units of the next transaction, which the caller commits."""
-        units, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+        units, self._waiting = self._waiting[:MAX_UNITS], self._waiting[MAX_UNITS:]
         self._is_busy = bool(units)
-        self._is_asked = bool(self._waiting)
+        self._must_commit = bool(self._waiting)
         return units
 
     def wait(self, number: int, timeout: float | None = None) -> None:
@@ -185,7 +199,7 @@ class Writer:
         """Whether the thread has units to commit, or nothing to do any more."""
         if self._is_busy:
             return False
-        return self._ends or self.failure is not None or bool(self._is_asked and self._waiting)
+        return self._ends or self.failure is not None or bool(self._must_commit and self._waiting)
 
     def _commit(self, units: list[Unit]) -> None:
         started = time.perf_counter()
@@ -207,7 +221,7 @@ class Writer:
         self._tell()
 
     def _tell(self) -> None:
-        """Notify of a commit or a failure; if that fails, nobody would hear of any further one."""
+        """Notify of a commit or a failure; if that fails, no later commit could be told either."""
         try:
             if self._notify is not None:
                 self._notify(self.committed, self.failure)

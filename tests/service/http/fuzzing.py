@@ -27,8 +27,8 @@ def as_lines(_context: Any, value: Any) -> bytes:
 LOOPS, EVENTS = ("home", "shop", "personalizer"), ("o-1", "o-2", "o-3")
 
 
-def fuzz(url: str, examples: int, first: int = 1) -> Counter[int]:
-    """Send requests to every route of a service, and return how many had each status.
+def fuzz(url: str, examples: int, first: int = 1) -> Counter[tuple[str, int]]:
+    """Send requests to every route of a service; return how many of each had each status.
 
     No answer may have a status that the document does not have for its route, or one of the
     service's own failures; and answers must be of their schemas.
@@ -42,7 +42,7 @@ def fuzz(url: str, examples: int, first: int = 1) -> Counter[int]:
     first : int, default 1
         The seed.
     """
-    found: Counter[int] = Counter()
+    found: Counter[tuple[str, int]] = Counter()
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
     for result in schema.get_all_operations():
         operation: Any = result.ok()  # type: ignore[union-attr]
@@ -67,7 +67,7 @@ def fuzz(url: str, examples: int, first: int = 1) -> Counter[int]:
                 if "event" in names and len(names["event"]) % 2:
                     names["event"] = EVENTS[len(names["event"]) % 3]
                 answer = case.call()
-                found[answer.status_code] += 1
+                found[case.operation.label, answer.status_code] += 1
                 case.validate_response(answer, checks=CHECKS)
 
             # What takes anything has no wrong values.

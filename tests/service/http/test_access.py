@@ -216,10 +216,14 @@ def test_keys_are_added_and_revoked_while_the_service_runs(tmp_path: Path) -> No
         assert served.get("/v1/loops").status_code == 401
 
 
-def test_a_damaged_file_of_keys_opens_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    ["[{", '[{"name": "a", "digest": "zz", "roles": ["admin"]}]', '[{"name": "a"}]', "{}"],
+)
+def test_a_damaged_file_of_keys_opens_nothing(tmp_path: Path, content: str) -> None:
     secret = KeyFile(tmp_path).add("first", ["read"])
     with local(tmp_path) as served:
-        (tmp_path / "keys.json").write_text("[{")
+        (tmp_path / "keys.json").write_text(content)
         served.runner.run(asyncio.sleep(0.3))
         assert served.get("/v1/loops").status_code == 401
         assert served.get("/v1/loops", headers=bearer(secret)).status_code == 200  # as before

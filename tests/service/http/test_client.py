@@ -116,7 +116,7 @@ def test_after_the_last_attempt_the_reason_is_raised(url: str) -> None:
     with client, pytest.raises(ServiceError, match=r"no answer, .*: ReadError: lost") as error:
         client.loop("home")
     assert transport.sent > 2
-    assert f"asked {transport.sent} times in 0." in str(error.value)
+    assert f"sent {transport.sent} times in 0." in str(error.value)
     assert error.value.status is None
     client, transport = flaky(url, [502], patience=0.0)
     with client, pytest.raises(ServiceError, match="502: a proxy's page"):

@@ -25,8 +25,8 @@ def test_all_is_collected_when_nobody_asks_or_after_a_while(
 ) -> None:
     collected, requests = [], 0
     monkeypatch.setattr(collecting, "STEP", 0.002)
-    monkeypatch.setattr(collecting, "LEAST", 0.0)
-    monkeypatch.setattr(collecting, "MOST", most)
+    monkeypatch.setattr(collecting, "MIN_SECONDS", 0.0)
+    monkeypatch.setattr(collecting, "MAX_SECONDS", most)
     monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
 
     def served() -> int:

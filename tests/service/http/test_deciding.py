@@ -2,13 +2,16 @@
 
 import json
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keyhole.service import verify
+from keyhole.service import Service, verify
+from keyhole.service.loop import Loop
+from keyhole.service.store import Store, Unit
 from tests.service.history import check
 from tests.service.http.serving import NAMED, PLAIN, Local, local
 
@@ -110,7 +113,7 @@ def test_without_an_id_each_request_gets_one_ordered_by_time(home: Local) -> Non
         ('{"context": {"' + "a" * 2000 + '": 1}}', 422, "characters"),
         ('{"context": {"a": "' + "a" * 2000 + '"}}', 422, "characters"),
         ('{"context": [' + "1," * 2000 + "1]}", 422, "fields"),
-        ('{"context": {"a": [' + "[1],[2]," * 3000 + "[1]]}}", 422, "fewer parts"),
+        ('{"context": {"a": [' + "[1],[2]," * 3000 + "[1]]}}", 422, "at most 8000 parts"),
         (
             json.dumps({"context": [1, 2], "actions": [{"id": f"{k}"} for k in range(1001)]}),
             422,
@@ -358,11 +361,42 @@ def test_a_first_request_may_have_null_in_a_list(home: Local) -> None:
     assert home.get("/v1/loops/gaps").json()["settings"]["missing"] == "predict"
 
 
+@pytest.mark.parametrize("path", [DECIDE, "/personalizer/v1.0/rank"])
+def test_a_first_request_is_in_the_log_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """P2: no transaction has a new loop without the decision that it was made for."""
+    kinds: list[list[str]] = []
+    commit, create = Store.commit, Service.create
+
+    def noting(store: Store, units: Sequence[Unit]) -> None:
+        kinds.append([row[3] for unit in units for row in unit.rows])
+        commit(store, units)
+
+    def created(service: Service, *given: Any) -> Loop:
+        loop = create(service, *given)
+        service.writer.flush()
+        time.sleep(0.05)  # the writer's thread takes all that it can
+        return loop
+
+    monkeypatch.setattr(Store, "commit", noting)
+    monkeypatch.setattr(Service, "create", created)
+    given: dict[str, Any] = {"actions": [{"id": "A"}, {"id": "B"}]}
+    given |= {"context": {"hour": 1}} if path == DECIDE else {"contextFeatures": [{"hour": 1}]}
+    with local(tmp_path) as served:
+        assert served.post(path, given).status_code in (200, 201)
+    assert kinds[0] == ["start", "settings", "decision"]
+
+
 def test_a_baseline_is_answered_in_shadow_and_off(home: Local) -> None:
     home.put("/v1/loops/home", {**PLAIN, "mode": "shadow", "baseline": "B"})
     shadow = home.post(DECIDE, {"context": [1, 2]}).json()
     assert (shadow["action"], shadow["probability"], shadow["mode"]) == ("B", 1.0, "shadow")
     assert shadow["proposed"] in "ABC"
+    rewarded = f"/v1/loops/home/events/{shadow['event_id']}/reward"
+    assert home.post(rewarded, {"value": 1.0}).json()["status"] == "counted"
+    # The baseline's arm was served, and has learned.
+    assert home.get("/v1/loops/home").json()["learned"] == {"A": 0, "B": 1, "C": 0}
     home.put("/v1/loops/home", {**PLAIN, "mode": "off", "baseline": "C"})
     off = home.post(DECIDE, {"context": [1, 2]}).json()
     assert (off["action"], off["mode"], off["score"]) == ("C", "off", None)

@@ -53,7 +53,8 @@ def test_the_unchanged_client_ranks_rewards_and_activates(tmp_path: Path) -> Non
         client.events.reward(made.event_id, value=1.0)
         head = {"Authorization": f"Bearer {secret}"}
         path = f"{served.url}/v1/loops/personalizer/events/"
-        assert httpx.get(path + made.event_id, headers=head).json()["state"] == "deferred"
+        shown = httpx.get(path + made.event_id, headers=head).json()
+        assert (shown["state"], shown["due"], shown["learned"]) == ("deferred", None, None)
         client.events.activate(made.event_id)
         assert httpx.get(path + made.event_id, headers=head).json()["state"] == "open"
         shown = httpx.get(path + "e-1", headers=head).json()
@@ -113,7 +114,9 @@ def test_fields_that_come_later_are_left_out_and_counted(served: Local) -> None:
     ranked(served, {"contextFeatures": [{"hour": 14}], "actions": ACTIONS})
     later = [{"id": "c", "features": [{"topic": "art", "length": 3}]}, *ACTIONS]
     ranked(served, {"contextFeatures": [{"hour": 9, "day": "Mon"}], "actions": later})
-    ranked(served, {"contextFeatures": [{"day": "Tue"}], "actions": later})
+    for _ in range(3):  # sent again, it counts once; and not if it is refused
+        ranked(served, {"contextFeatures": [{"day": "Tue"}], "actions": later, "eventId": "e-1"})
+    assert served.post(RANK, {"actions": later, "eventId": "e-1"}).status_code == 400
     counted = served.get("/v1/loops/personalizer").json()["ignored_fields"]
     assert counted == {"day": 2, "arm.length": 2}
 

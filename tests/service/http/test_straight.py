@@ -273,7 +273,7 @@ def test_heads_of_events_are_not_kept_and_others_are_bounded(
 ) -> None:
     server.run(request("", path="/v1/loops/home/events/e1/reward", value=1.0))
     assert not server.app.heads
-    monkeypatch.setattr("keyhole.service.http.heads.MOST", 3)
+    monkeypatch.setattr("keyhole.service.http.heads.MAX_HEADS", 3)
     for k in range(10):
         server.run(request("e1", f"X-Request-Id: {k}"))
         assert 1 <= len(server.app.heads) <= 3

@@ -20,7 +20,7 @@ from keyhole.core.kernels.exploring import Explorer
 from keyhole.core.kernels.missing import add_rows, fill_rows
 from keyhole.core.kernels.normals import Bits, fill_normals, fill_uniforms, stream_state
 from keyhole.core.kernels.observing import FILLS, RowObserver, sample_rows
-from keyhole.core.kernels.online import Choice, Everyday, Online, Tally
+from keyhole.core.kernels.online import Choice, Everyday, Online, Tally, score_lists
 from keyhole.core.kernels.playing import Block, Oracle, Record, add_regret, play, run_block
 from keyhole.core.kernels.probability import (
     Chances,
@@ -78,6 +78,7 @@ __all__ = [
     "retrace",
     "run_block",
     "sample_rows",
+    "score_lists",
     "stream_state",
     "sum_rows",
     "winning_rows",

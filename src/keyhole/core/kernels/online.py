@@ -42,6 +42,39 @@ def all_floats(numbers: list) -> cython.bint:  # type: ignore[type-arg]
     return True
 
 
+@cython.cfunc
+def list_of(row: cython.double[:], offset: cython.double, once: cython.bint) -> list:  # type: ignore[type-arg]
+    """Return numbers plus an offset as a list; with `once`, one number in place of equal ones."""
+    k: cython.Py_ssize_t
+    n: cython.Py_ssize_t = row.shape[0]
+    if once:
+        for k in range(1, n):
+            if row[k] != row[0]:
+                break
+        else:
+            n = 1
+    # Without an offset also -0.0 stays what it is.
+    return [float(row[k] + offset) if offset != 0.0 else float(row[k]) for k in range(n)]
+
+
+def score_lists(description: cython.double[:, :], offset: cython.double) -> tuple[Any, ...]:
+    """Return the parts of every arm's score as lists: mean, width, optimism and dispersion.
+
+    Parameters
+    ----------
+    description : ndarray of shape (4, n_arms)
+        The parts.
+    offset : float
+        The zero that rewards are counted from.
+    """
+    return (
+        list_of(description[0], offset, False),
+        list_of(description[1], 0.0, False),
+        list_of(description[2], 0.0, True),
+        list_of(description[3], 0.0, True),
+    )
+
+
 @cython.cclass
 class Choice:
     """The fields of a decision, where compiled code finds them.
@@ -205,8 +238,9 @@ class Online:
 
     def choose(self, y: Any) -> Any:
         """Return a decision, if y is a plain array or list of usable floats, as many as needed."""
+        own: Any = None
         if type(y) is list and all_floats(y):
-            y = np.array(y)
+            y = own = np.array(y)
         if type(y) is not np.ndarray or y.dtype is not FLOAT64:
             return None
         n_axes: cython.int = y.ndim
@@ -217,7 +251,8 @@ class Online:
                 return None
         elif n_axes != 1:
             return None
-        own: Any = y.copy()
+        if own is None:
+            own = y.copy()
         if self.everyday is not None:
             return self.choose_observed(own if n_axes == 2 else own[None], rows)
         if n_axes == 2:

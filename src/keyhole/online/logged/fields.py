@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from keyhole.core import Floats
+from keyhole.core import Floats, kernels
 from keyhole.online.decision import Decision
 
 
@@ -64,15 +64,5 @@ def score_fields(description: Floats, offset: float) -> dict[str, Any]:
     offset : float
         The zero that rewards are counted from.
     """
-    mean, width, optimism, dispersion = description.tolist()
-    return {
-        "mean": [value + offset for value in mean] if offset else mean,
-        "width": width,
-        "optimism": _once(optimism),
-        "dispersion": _once(dispersion),
-    }
-
-
-def _once(values: list[float]) -> list[float]:
-    """Return one number in place of equal ones."""
-    return values[:1] if values.count(values[0]) == len(values) else values
+    mean, width, optimism, dispersion = kernels.score_lists(description, offset)
+    return {"mean": mean, "width": width, "optimism": optimism, "dispersion": dispersion}

@@ -53,16 +53,28 @@ class AsyncClient(Calls):
         *,
         actions: Iterable[Action | str | Mapping[str, Any]] | None = None,
         event_id: str | None = None,
-        **options: Any,
+        exclude: Iterable[str] = (),
+        baseline: str | None = None,
+        defer: bool = False,
+        explain: bool = False,
+        at_least: int | None = None,
     ) -> DecideAnswer:
         """Ask for a decision; as `Client.decide`.
 
         Parameters
         ----------
-        loop, context, actions, event_id, **options
+        loop, context, actions, event_id, exclude, baseline, defer, explain, at_least
             As in `Client.decide`.
         """
-        given = {**options, "actions": actions, "event_id": event_id}
+        given = {
+            "actions": actions,
+            "event_id": event_id,
+            "exclude": exclude,
+            "baseline": baseline,
+            "defer": defer,
+            "explain": explain,
+            "at_least": at_least,
+        }
         return await self._send(self.decide_call(loop, context, given))
 
     async def reward(

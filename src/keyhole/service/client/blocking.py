@@ -60,7 +60,11 @@ class Client(Calls):
         *,
         actions: Iterable[Action | str | Mapping[str, Any]] | None = None,
         event_id: str | None = None,
-        **options: Any,
+        exclude: Iterable[str] = (),
+        baseline: str | None = None,
+        defer: bool = False,
+        explain: bool = False,
+        at_least: int | None = None,
     ) -> DecideAnswer:
         """Ask for a decision.
 
@@ -74,10 +78,26 @@ class Client(Calls):
             The candidates: names, or dicts with "id" and "features".
         event_id : str, optional
             The id of the event; a random one by default.
-        **options
-            `exclude`, `baseline`, `defer`, `explain` and `at_least` of `DecideRequest`.
+        exclude : iterable of str, optional
+            Candidates that must not be chosen.
+        baseline : str, optional
+            The arm that is answered in the modes "shadow" and "off".
+        defer : bool, default False
+            Learn the event only after it was activated.
+        explain : bool, default False
+            Say what each feature adds.
+        at_least : int, optional
+            A version that the state must have reached, such as that of the last reward.
         """
-        given = {**options, "actions": actions, "event_id": event_id}
+        given = {
+            "actions": actions,
+            "event_id": event_id,
+            "exclude": exclude,
+            "baseline": baseline,
+            "defer": defer,
+            "explain": explain,
+            "at_least": at_least,
+        }
         return self._send(self.decide_call(loop, context, given))
 
     def reward(

@@ -7,12 +7,11 @@ that has none, before the first attempt.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, SupportsFloat, TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -51,10 +50,17 @@ Given: TypeAlias = Mapping[str, Any] | Sequence[Any] | Array
 AGAIN = frozenset({408, 429, 502, 503, 504})
 
 
-def encoded(content: object) -> bytes:
+def encoded(content: object, name: str = "request", *, has_missing: bool = True) -> bytes:
     """Return JSON. Numbers and arrays of NumPy become plain ones.
 
-    NaN becomes null, a missing entry; the value of a reward has to be a number.
+    Parameters
+    ----------
+    content : object
+        What is encoded.
+    name : str, default "request"
+        What it is called in messages.
+    has_missing : bool, default True
+        Whether NaN becomes null, a missing entry; otherwise it is refused.
 
     Raises
     ------
@@ -62,7 +68,7 @@ def encoded(content: object) -> bytes:
         If a number is infinite, or a value cannot be sent.
     """
     plain = msgspec.to_builtins(content, enc_hook=_plain)
-    return msgspec.json.encode(_finite(plain, "request"))
+    return msgspec.json.encode(_finite(plain, name, has_missing))
 
 
 def _plain(value: Any) -> Any:
@@ -74,17 +80,16 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _finite(value: Any, place: str) -> Any:
+def _finite(value: Any, place: str, has_missing: bool) -> Any:
     if isinstance(value, float):
-        if math.isinf(value):
-            raise InvalidValue(
-                f"{place} must be a finite number, or None if it is missing, got {value}"
-            )
+        if math.isinf(value) or (math.isnan(value) and not has_missing):
+            missing = ", or None if it is missing" if has_missing else ""
+            raise InvalidValue(f"{place} must be a finite number{missing}, got {value}")
         return None if math.isnan(value) else value
     if isinstance(value, dict):
-        return {name: _finite(one, f"{place}.{name}") for name, one in value.items()}
+        return {k: _finite(one, f"{place}.{k}", has_missing) for k, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one, f"{place}[{k}]") for k, one in enumerate(value)]
+        return [_finite(one, f"{place}[{k}]", has_missing) for k, one in enumerate(value)]
     return value
 
 
@@ -170,7 +175,7 @@ class Attempts:
         """Return the exception of a request that got no answer."""
         seconds = time.monotonic() - self._began
         times = f"{self._count} times in {seconds:.1f} s"
-        return ServiceError(f"no answer, asked {times}: {type(reason).__name__}: {reason}")
+        return ServiceError(f"no answer, sent {times}: {type(reason).__name__}: {reason}")
 
 
 class Calls:
@@ -227,6 +232,7 @@ class Calls:
             raise InvalidValue(f"actions must be a list of actions, got the text {shown(actions)}")
         if actions is not None:
             options["actions"] = [_action(one) for one in actions]
+        options["exclude"] = _names("exclude", options["exclude"])
         contexts: Any = context  # an array becomes a list
         request = DecideRequest(context=contexts, **options)
         return Call("POST", f"{loop_path(loop)}/decide", encoded(request), DecideAnswer)
@@ -266,13 +272,9 @@ class Calls:
         settings : LoopSettings or dict
             Its settings.
         """
-        try:
-            json.dumps(msgspec.to_builtins(settings, enc_hook=_plain), allow_nan=False)
-        except ValueError:
-            raise InvalidValue(
-                f"settings must have finite numbers, got {shown(settings)}"
-            ) from None
-        return Call("PUT", loop_path(loop), encoded(settings), LoopView)
+        return Call(
+            "PUT", loop_path(loop), encoded(settings, "settings", has_missing=False), LoopView
+        )
 
     def activate_call(self, loop: str, event_id: str) -> Call[Done]:
         """Return the request that makes an event active.
@@ -314,7 +316,20 @@ def _is_address(url: str) -> bool:
 def _action(given: Action | str | Mapping[str, Any]) -> Action:
     if isinstance(given, str):
         return Action(id=given)
-    return given if isinstance(given, Action) else Action(**given)
+    if isinstance(given, Action):
+        return given
+    if not (isinstance(given, Mapping) and "id" in given and set(given) <= {"id", "features"}):
+        raise InvalidValue(
+            f'an action must be a name, or a dict with "id" and "features", got {shown(given)}'
+        )
+    return Action(**given)
+
+
+def _names(name: str, given: Iterable[str]) -> list[str]:
+    """Return names as a list; a text would be one for each letter."""
+    if isinstance(given, str | bytes):
+        raise InvalidValue(f"{name} must be a list of names, got the text {shown(given)}")
+    return list(given)
 
 
 def loop_path(name: str) -> str:

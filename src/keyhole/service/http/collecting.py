@@ -15,8 +15,8 @@ from contextlib import contextmanager
 
 # Objects that are made before the youngest generation is searched, then the middle one; never all.
 THRESHOLDS = (2_000, 8, 1_000_000)
-# Seconds between two checks for a pause; least and most seconds between full collections.
-STEP, LEAST, MOST = 1.0, 60.0, 900.0
+# Seconds between two checks for a pause; bounds of the seconds between full collections.
+STEP, MIN_SECONDS, MAX_SECONDS = 1.0, 60.0, 900.0
 
 
 @contextmanager
@@ -46,7 +46,7 @@ async def collect_in_pauses(served: Callable[[], int]) -> None:
     while True:
         await asyncio.sleep(STEP)
         since, now = loop.time() - last, served()
-        if since > MOST or (since > LEAST and now == before):
+        if since > MAX_SECONDS or (since > MIN_SECONDS and now == before):
             gc.collect()
             last = loop.time()
         before = now

@@ -60,8 +60,9 @@ def decided_by(app: Application, request: Request, given: DecideRequest) -> Deci
             raise
     settings = proposed(given)
     check_first(settings, given)
-    service.create(name, settings)
-    return service.decide(name, given)
+    with service.writer.together():  # the request is in the log as a whole, or not at all
+        service.create(name, settings)
+        return service.decide(name, given)
 
 
 async def decide_batch(app: Application, request: Request) -> Response:

@@ -1,8 +1,8 @@
 """`Heads`: heads of requests that were parsed before.
 
 Programs send the same head with every request, but for the length of the body. To parse it again
-takes a sixth of the time of a decision. What a head says depends on its bytes alone; whether its
-key may do what it asks is checked for every request.
+takes a sixth of the time of a decision. The content of a head depends on its bytes alone. Its key
+is checked at every request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from keyhole.service.http.routing import Route
 # How many heads are kept, and the longest of them: 2 MB of bytes, and what was parsed of them.
 # Heads with an id of their request push all others out, which costs less than to look for the
 # oldest.
-MOST, LONGEST = 1_000, 2_000
+MAX_HEADS, MAX_BYTES = 1_000, 2_000
 
 
 class Head(NamedTuple):
@@ -94,7 +94,7 @@ class Heads(dict[bytes, Head]):
             text.count(b"\n") == text.count(b"\r\n")
         )
         # The path of an event rarely repeats.
-        if is_plain and len(text) <= LONGEST and len(head.params) < 2:
-            if len(self) >= MOST:
+        if is_plain and len(text) <= MAX_BYTES and len(head.params) < 2:
+            if len(self) >= MAX_HEADS:
                 self.clear()
             self[text] = head._replace(length=length)

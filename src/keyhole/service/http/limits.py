@@ -111,8 +111,9 @@ class Limits:
             if not level:
                 return
             total += len(level)
-            if total > self.fields * self.depth:
-                raise InvalidValue(f"{name} must have fewer parts, got more than {total - 1}")
+            largest = self.fields * self.depth
+            if total > largest:
+                raise InvalidValue(f"{name} must have at most {largest} parts, got {total} or more")
             level = [part for one in level for part in _parts(one)]
         raise InvalidValue(f"{name} must be nested at most {self.depth} deep, got more")
 

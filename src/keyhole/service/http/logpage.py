@@ -25,8 +25,8 @@ PAGE_BYTES = 8 << 20
 async def log(app: Application, request: Request) -> Response:
     """Return rows of the log of a loop."""
     query = request.query("after", "limit")
-    after = whole(query, "after", 0, 2**62)
-    limit = whole(query, "limit", PAGE_ROWS, app.limits.log_rows, least=1)
+    after = integer(query, "after", 0, 2**62)
+    limit = integer(query, "limit", PAGE_ROWS, app.limits.log_rows, min_value=1)
     loop = app.ready().loop(request.params[0])
     await app.commits.wait(loop.unit)
     archived = app.ready().archived(loop.name)
@@ -67,7 +67,9 @@ def as_arrow(found: list[tuple[int, str, bytes]]) -> bytes:
     return sink.getvalue()
 
 
-def whole(query: dict[str, str], name: str, default: int, most: int, *, least: int = 0) -> int:
+def integer(
+    query: dict[str, str], name: str, default: int, max_value: int, *, min_value: int = 0
+) -> int:
     """Return a whole number of a query.
 
     Parameters
@@ -78,12 +80,14 @@ def whole(query: dict[str, str], name: str, default: int, most: int, *, least: i
         The name of the parameter.
     default : int
         What it is if the query does not have it.
-    most, least : int
+    max_value, min_value : int
         What it may be.
     """
     text = query.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+    if not (
+        text.isascii() and text.isdigit() and len(text) < 20 and min_value <= int(text) <= max_value
+    ):
         raise InvalidValue(
-            f"{name} must be a whole number from {least} to {most}, got {shown(text)}"
+            f"{name} must be a whole number from {min_value} to {max_value}, got {shown(text)}"
         )
     return int(text)

@@ -1,6 +1,6 @@
 """The OpenAPI document, from the routes and the structures that they decode and encode.
 
-What it says is what msgspec checks: the schemas are of the same classes.
+The schemas are made from the classes that decode requests and encode answers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = "#/components/schemas/{name}"
 NDJSON = "application/x-ndjson"
-# What a client that is not known, a wrong path, and a failing disk are answered with.
+# Statuses that every route may answer.
 OF_ALL = (400, 401, 403, 404, 405, 408, 413, 422, 500, 503)
 
 

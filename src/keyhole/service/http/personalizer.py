@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from keyhole.service.http.app import Application
     from keyhole.service.keys import Role
 
-# What answers a request about the loop of a name.
+# A handler that also takes the name of the loop.
 Work: TypeAlias = Callable[[Any, Request, bytes, str], tuple[Response, int]]
 LOOP = "personalizer"
 PREFIX = "/personalizer/v1.0"
@@ -98,21 +98,24 @@ def ranked(app: Application, request: Request, body: bytes, name: str) -> tuple[
     name : str
         The loop, which is made if it does not exist.
     """
-    asked = _rank.decode(body)
+    given = rank.as_decide(_rank.decode(body))
     rank.check_once(body)
-    given = rank.as_decide(asked)
     app.limits.check_decide(given)
     service = app.ready()
-    try:
-        loop = service.loop(name)
-    except UnknownLoop:
-        if "admin" not in request.key.roles:
-            raise
-        settings = rank.proposed(given)
-        check_first(settings, rank.without_unknown(settings, given)[0])
-        loop = service.create(name, settings)
-    # The digest is of the whole request, and not of the part that the loop uses.
-    decided = service.decide(name, rank.known(loop, given), request_digest(given))
+    with service.writer.together():  # the request is in the log as a whole, or not at all
+        try:
+            loop = service.loop(name)
+        except UnknownLoop:
+            if "admin" not in request.key.roles:
+                raise
+            settings = rank.proposed(given)
+            check_first(settings, rank.without_unknown(settings, given)[0])
+            loop = service.create(name, settings)
+        kept, ignored = rank.without_unknown(loop.settings, given)
+        # The digest is of the whole request, and not of the part that the loop uses.
+        decided = service.decide(name, kept, request_digest(given))
+    if not decided.is_replay:
+        loop.count_ignored(ignored)
     return responses.json(ranking(decided.answer, given.exclude), 201), decided.unit
 
 

@@ -21,7 +21,6 @@ import msgspec
 
 from keyhole.errors import InvalidValue, shown
 from keyhole.service.http.proposing import MOST_CROSSES, by_records, fields_of
-from keyhole.service.loop import Loop
 from keyhole.service.requests import Action, DecideRequest
 from keyhole.service.settings import LoopSettings
 
@@ -133,8 +132,8 @@ def proposed(given: DecideRequest) -> LoopSettings:
     """Return the settings of a loop that a first request makes."""
     assert isinstance(given.context, dict)
     actions = given.actions or []
-    context = _told(given.context)
-    records = [record for one in actions if (record := _told(one.features or {}))]
+    context = _without_null(given.context)
+    records = [record for one in actions if (record := _without_null(one.features or {}))]
     fields = {name for record in records for name in record}
     if records and len(context) * len(fields) > MOST_CROSSES:
         records = []  # each action is then known by its id
@@ -147,24 +146,9 @@ def proposed(given: DecideRequest) -> LoopSettings:
     return LoopSettings.of({**settings, "reward": REWARD, "ignore_unknown_fields": True})
 
 
-def _told(record: Mapping[str, Any]) -> dict[str, Any]:
+def _without_null(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that are not null: null does not tell the kind of a field."""
     return {name: value for name, value in record.items() if value is not None}
-
-
-def known(loop: Loop, given: DecideRequest) -> DecideRequest:
-    """Return a request without the features of actions that the loop does not have.
-
-    Parameters
-    ----------
-    loop : Loop
-        The loop, which counts them.
-    given : DecideRequest
-        The request.
-    """
-    kept, ignored = without_unknown(loop.settings, given)
-    loop.count_ignored(ignored)
-    return kept
 
 
 def without_unknown(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 # Lines of a kind that are written at most, and within how many seconds.
-MOST, SECONDS = 5, 10.0
+MAX_LINES, SECONDS = 5, 10.0
 # Kinds that are counted at a time: lines may have texts of clients, which are unlimited.
 MOST_KINDS = 1_000
 LONGEST_KIND = 300
@@ -33,7 +33,7 @@ class Repeats:
             kind = "others"
         until, count = self._counts.get(kind, (self._now() + SECONDS, 0))
         self._counts[kind] = (until, count + 1)
-        return count < MOST
+        return count < MAX_LINES
 
     def over(self, now: float | None = None) -> list[tuple[str, int]]:
         """Begin to count anew where the time is over; return kinds and numbers of lines left out.
@@ -47,4 +47,4 @@ class Repeats:
         ended = [(kind, count) for kind, (until, count) in self._counts.items() if until <= now]
         for kind, _ in ended:
             del self._counts[kind]
-        return [(kind, count - MOST) for kind, count in ended if count > MOST]
+        return [(kind, count - MAX_LINES) for kind, count in ended if count > MAX_LINES]

@@ -109,7 +109,7 @@ class Request:
 
 
 def gone() -> Problem:
-    """Return the problem of a client that left, which nobody reads."""
+    """Return the problem of a client that left: the answer cannot be delivered."""
     return Problem(408, "the client left before its request was whole")
 
 

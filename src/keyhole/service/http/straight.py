@@ -3,8 +3,8 @@
 uvicorn runs a task of an ASGI application for every request, which takes 20 us; the request of a
 decision is there as a whole when its first bytes are, and to read it and answer takes 7. Such a
 request is handed to the application by one call, and the answer is written when its unit is on the
-disk. Whatever is not as usual (a body in several pieces, a connection that is to be closed, a
-request before the last one was answered) is left to uvicorn, and gets the same answer.
+disk. uvicorn serves all other requests, with the same answers: a body in several pieces, a
+connection that is to be closed, a request before the last one was answered.
 
 A client repeats the head of its requests to the letter, but for the length of the body: a head that
 was parsed before, by any connection, is not parsed again.
@@ -247,8 +247,8 @@ class Cycle:
 
     @property
     def message_event(self) -> Cycle:
-        """What uvicorn sets if the client leaves: nobody waits for it."""
+        """What uvicorn sets when the client leaves, without an effect here."""
         return self
 
     def set(self) -> None:
-        """Tell nobody."""
+        """Do nothing."""
