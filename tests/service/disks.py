@@ -146,7 +146,9 @@ class DiskFile(apsw.VFSFile):
 
 
 class Faulty(apsw.VFS):
-    """A file system with an error at the k-th call.
+    """A file system with an error at the k-th call of any kind that apsw hands to Python.
+
+    Those of shared memory, which the write-ahead log is indexed by, are not among them.
 
     Parameters
     ----------
@@ -188,6 +190,10 @@ class Faulty(apsw.VFS):
         self.count("delete")
         super().xDelete(filename, syncdir)
 
+    def xAccess(self, pathname: str, flags: int) -> bool:
+        self.count("access")
+        return super().xAccess(pathname, flags)
+
 
 class FaultyFile(apsw.VFSFile):
     """A file of a `Faulty`."""
@@ -211,6 +217,14 @@ class FaultyFile(apsw.VFSFile):
         self.disk.count("truncate")
         super().xTruncate(newsize)
 
+    def xFileSize(self) -> int:
+        self.disk.count("size")
+        return super().xFileSize()
+
     def xLock(self, level: int) -> None:
         self.disk.count("lock")
         super().xLock(level)
+
+    def xUnlock(self, level: int) -> None:
+        self.disk.count("unlock")
+        super().xUnlock(level)

@@ -10,7 +10,7 @@ from tests.service.killing import FORKS
 def test_an_error_at_any_call() -> None:
     """Every call of four kinds of error is `make torture`; here some of each."""
     failed = inject_all(step=15)
-    assert {"open", "read", "write", "sync", "lock", "truncate"} <= set(failed)
+    assert {"open", "read", "write", "sync", "lock", "unlock", "size", "truncate"} <= set(failed)
 
 
 def test_a_full_disk(tmp_path: Path) -> None:

@@ -364,4 +364,5 @@ def test_the_memory_of_a_verification_does_not_grow_with_the_log(
         verify(tmp_path / str(rounds))
         most[rounds] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert most[1_600] < 1.5 * most[400] + 1e6
+    # 1,200 more events with their rows, 4 kB each, would take 4.8 MB more.
+    assert most[1_600] < most[400] + 2.4e6
