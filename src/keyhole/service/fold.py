@@ -136,6 +136,14 @@ class LoopReplay(Replay):
         super()._start(row)
         self.bandit = LoggedBandit.writing_to(self.bandit, self.journal, self.draw_key)
         self.bandit.tell = _nothing
+        if self.verify:
+            # The bandit's file is what counts; these tell readers of the log what it is.
+            found = {**self.bandit._start_fields(), "arms": list(self.bandit.arms)}
+            for name in ("arms", "policy", "sharing", "prior_precision", "keyed"):
+                if getattr(row, name) != found[name]:
+                    raise FileError(
+                        f"its {name} is {getattr(row, name)}, and its bandit's {found[name]}"
+                    )
 
     def among(self, row: rows.Decision) -> tuple[rows.Name, ...] | None:
         """Return the candidates of a row in the way that they were given."""

@@ -19,10 +19,12 @@ class Index:
     ----------
     events : EventFile
         Where they are kept.
+    loop : str
+        The name of the loop.
     """
 
-    def __init__(self, events: EventFile) -> None:
-        self.events = events
+    def __init__(self, events: EventFile, loop: str) -> None:
+        self.events, self.loop = events, loop
         self.settings = LoopSettings()
         self.learned = 0  # how many events the sums have
 
@@ -30,6 +32,7 @@ class Index:
         """Take in the next row, or raise `FileError` if it does not follow from those before."""
         match row:
             case rows.Settings():
+                self._check(row, row.loop == self.loop, f"it is of loop {row.loop!r}")
                 self.settings = LoopSettings.of(row.settings)
             case rows.Decision() | rows.Served():
                 self._add(row)
@@ -67,6 +70,7 @@ class Index:
     def _add(self, row: rows.Decision | rows.Served) -> None:
         self._check(row, self.events.get(row.event) is None, "its event was decided before")
         self._check(row, row.request is not None, "it has no request")
+        self._check(row, mode_of(row) == self.settings.mode, f"it is of the mode {mode_of(row)}")
         event = Event(row.event, row.seq, bytes.fromhex(row.request or ""))
         if isinstance(row, rows.Decision):
             event.state = State.DEFERRED if row.deferred else State.OPEN
@@ -114,3 +118,10 @@ class Index:
     def _check(self, row: rows.AnyRow, is_right: bool, reason: str) -> None:
         if not is_right:
             raise FileError(f"row {row.seq} does not follow from those before it: {reason}")
+
+
+def mode_of(row: rows.Decision | rows.Served) -> str:
+    """Return the mode of a loop that has written a row."""
+    if isinstance(row, rows.Served):
+        return "off"
+    return "online" if row.served is None else "shadow"

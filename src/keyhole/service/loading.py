@@ -21,7 +21,8 @@ from keyhole.service.events import EventCache
 from keyhole.service.fold import LoopReplay
 from keyhole.service.journal import LoopJournal
 from keyhole.service.loop import Loop
-from keyhole.service.packing import unpacked
+from keyhole.service.packing import packed, unpacked
+from keyhole.service.reading import WholeFold, all_rows
 from keyhole.service.settings import LoopSettings
 from keyhole.service.store import Store, Unit
 
@@ -69,7 +70,7 @@ def made(
     logged = LoggedBandit.writing_to(bandit, journal, key)
     logged.forget_ids()
     logged.write_start()
-    journal.append(rows.Settings, settings=settings.to_dict())
+    journal.append(rows.Settings, loop=name, settings=settings.to_dict())
     loop = Loop(number, name, settings, logged, journal, events, place.submit, place.now)
     statement = "INSERT INTO loop VALUES (?, ?, ?, ?, ?)"
     values = (number, name, key, msgspec.json.encode(settings), logged.run)
@@ -109,7 +110,7 @@ def restored(
     """Return the bandit of a loop's last snapshot, and set the journal to its row; or None.
 
     A snapshot only saves time. One that is damaged is passed over, with a warning: the one before
-    it and the rows give the same state. If those rows are no longer there, the fold says so.
+    it and the rows give the same state. If those rows were archived, all are taken in again.
 
     Parameters
     ----------
@@ -146,7 +147,28 @@ def restored(
             continue
         journal.seq = before
         return bandit
-    return None
+    return from_archive(store, number, name, journal, key, run)
+
+
+def from_archive(
+    store: Store, number: int, name: str, journal: LoopJournal, key: bytes, run: str
+) -> LoggedBandit | None:
+    """Return the bandit of all rows of a loop; None if none were archived: the database has them.
+
+    Parameters
+    ----------
+    store, number, name, journal, key, run
+        As in `restored`.
+    """
+    if archived.last(store.folder, name) == 0:
+        return None
+    whole = WholeFold(store, number, name, key, verifies=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
+        for row in all_rows(store, number, name):
+            whole.step(*row)
+    journal.seq = whole.journal.seq
+    return unpacked(packed(whole.replay.made()), journal, key, run)
 
 
 def snapshot(loop: Loop) -> Unit:

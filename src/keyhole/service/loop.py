@@ -352,7 +352,7 @@ class Loop(LoopLearning):
         draft : Draft
             The unit that writes them.
         """
-        self.journal.append(rows.Settings, settings=settings.to_dict())
+        self.journal.append(rows.Settings, loop=self.name, settings=settings.to_dict())
         self.settings = settings
         statement = "UPDATE loop SET settings = ? WHERE id = ?"
         draft.others.append((statement, (msgspec.json.encode(settings), self.number)))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from keyhole.errors import FileError
+from keyhole.errors import FileError, KeyholeError
+from keyhole.files import read_arrays
 from keyhole.online import Bandit, LoggedBandit, Store
 
 
@@ -44,3 +47,41 @@ def unpacked(content: bytes, store: Store, key: bytes, run: str) -> LoggedBandit
     bandit.begin_run(run)
     bandit.terms.restore(found.terms)
     return bandit
+
+
+def are_close(first: bytes, second: bytes) -> bool:
+    """Tell whether two snapshots are the same but for rounding, 1e-9 of the largest numbers.
+
+    Parameters
+    ----------
+    first, second : bytes
+        What `packed` returned, on machines of different kinds or by different versions.
+    """
+    try:
+        contents = [msgspec.msgpack.decode(one, type=Packed) for one in (first, second)]
+        arrays = [read_arrays(one.bandit) for one in contents]
+        headers = [json.loads(str(one.pop("header"))) for one in arrays]
+    except (msgspec.MsgspecError, KeyholeError, KeyError, ValueError):
+        return False
+    for header in headers:
+        del header["written_by"]
+    return _alike(*headers) and _alike(*arrays) and _alike(*(one.terms for one in contents))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Tell whether two values are equal but for rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return False
+        if one.dtype.kind != "f":
+            return bool(np.array_equal(one, other))
+        finite = np.abs(one[np.isfinite(one)])
+        atol = 1e-9 * float(finite.max(initial=0.0))
+        return bool(np.allclose(one, other, rtol=1e-9, atol=atol, equal_nan=True))
+    if isinstance(one, float) and isinstance(other, float):
+        return bool(np.isclose(one, other, rtol=1e-9, atol=0.0, equal_nan=True))
+    return bool(one == other)

@@ -68,7 +68,7 @@ def all_rows(store: Store, number: int, name: str) -> Iterator[tuple[int, str, b
 
 
 class WholeFold:
-    """The fold of a loop from its first row on: its bandit, its events, every decision made again.
+    """The fold of a loop from its first row on: its bandit and its events.
 
     Parameters
     ----------
@@ -80,18 +80,22 @@ class WholeFold:
         Its name.
     key : bytes
         The key of its draws.
+    verifies : bool, default True
+        Make every decision again, and compare it with its row.
     """
 
-    def __init__(self, store: Store, number: int, name: str, key: bytes) -> None:
+    def __init__(
+        self, store: Store, number: int, name: str, key: bytes, *, verifies: bool = True
+    ) -> None:
         # Decisions are found by the events of the log itself, and not by the tables.
         self.events = EventFile(archived.last(store.folder, name))
-        self.index = Index(self.events)
+        self.index = Index(self.events, name)
         self.journal = LoopJournal(number, name, store, self.events, lambda: 0.0)
-        self.replay = LoopReplay(self.journal, key, verifies=True)
+        self.replay = LoopReplay(self.journal, key, verifies=verifies)
         self.decisions = 0
 
-    def step(self, seq: int, kind: str, body: bytes) -> None:
-        """Take in one row, or raise `FileError` if it does not follow from those before.
+    def step(self, seq: int, kind: str, body: bytes) -> rows.AnyRow:
+        """Take in one row and return it; raise `FileError` if it does not follow from those before.
 
         Parameters
         ----------
@@ -116,3 +120,4 @@ class WholeFold:
         if isinstance(row, rows.Decision | rows.Served):
             self.events.present(row.event).row = row
             self.decisions += isinstance(row, rows.Decision)
+        return row

@@ -370,15 +370,23 @@ class Store:
 
     def each_event(self, loop: int) -> Iterator[EventRow]:
         """Yield all rows of the table of events of a loop, in the order of the ids' bytes."""
-        return self._each("SELECT * FROM event WHERE loop = ? ORDER BY event", (loop,))
+        return self.each("SELECT * FROM event WHERE loop = ? ORDER BY event", (loop,))
 
     def each_reward(self, loop: int) -> Iterator[tuple[str, str, float, int]]:
         """Yield event, id and value of every reward, and whether it counts, by the ids' bytes."""
         statement = "SELECT event, reward_id, value, counts FROM reward WHERE loop = ? "
-        return self._each(statement + "ORDER BY event, reward_id", (loop,))
+        return self.each(statement + "ORDER BY event, reward_id", (loop,))
 
-    def _each(self, statement: str, values: tuple[Any, ...]) -> Iterator[Any]:
-        """Yield the rows of a query, of a database that is only read."""
+    def each(self, statement: str, values: tuple[Any, ...]) -> Iterator[Any]:
+        """Yield the rows of a query, of a database that is only read.
+
+        Parameters
+        ----------
+        statement : str
+            The query, a constant of the program.
+        values : tuple
+            Its values.
+        """
         with naming_errors(self.path):
             yield from self._reader.execute(statement, values)
 

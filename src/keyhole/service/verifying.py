@@ -9,10 +9,11 @@ from itertools import zip_longest
 
 from keyhole.errors import FileError
 from keyhole.files import Path
+from keyhole.service import tables
 from keyhole.service.eventfile import EventFile
 from keyhole.service.fold import LoopReplay
 from keyhole.service.loading import fingerprint
-from keyhole.service.packing import packed
+from keyhole.service.packing import are_close, packed
 from keyhole.service.reading import WholeFold, all_rows, reading
 from keyhole.service.store import Store, event_row
 
@@ -29,7 +30,8 @@ class Verified:
         How many rows there are, decisions that were made again with the same arm, probability and
         score, and events that the sums have.
     snapshots : int
-        Snapshots that equal the state at their row, to the bit.
+        Snapshots that equal the state at their row: to the bit, or to 1e-9 if another version or
+        kind of machine made them.
     sha256 : str
         The checksum of the state after the last row.
     """
@@ -60,6 +62,7 @@ def verify(folder: Path, progress: Callable[[str, int], None] | None = None) -> 
     """
     with reading(folder) as store:
         listed = store.query("SELECT id, name, draw_key FROM loop ORDER BY id")
+        tables.check_loops(store)
         say = progress or (lambda *_: None)
         return [_verified(store, number, name, key, say) for number, name, key in listed]
 
@@ -69,14 +72,24 @@ def _verified(
 ) -> Verified:
     whole = WholeFold(store, number, name, key)
     kept = {seq: (mark, checksum) for seq, mark, checksum in store.snapshots(number)}
+    table = tables.Log(store, number)
     snapshots = 0
     try:
         for seq, kind, body in all_rows(store, number, name):
-            whole.step(seq, kind, body)
+            row = whole.step(seq, kind, body)
+            table.check(row, body)
+            tables.check_reward(store, number, row)
             if seq in kept:
-                snapshots += _check_snapshot(whole.replay, seq, *kept[seq])
+                model = tables.model(store, number, seq)
+                _check_snapshot(whole.replay, seq, *kept.pop(seq), model)
+                snapshots += 1
             if seq % 1000 == 0:
                 progress(name, seq)
+        table.check_end()
+        if kept:
+            raise FileError(f"there is a snapshot at row {min(kept)}, which the log does not have")
+        tables.check_loop(store, number, whole.replay.made().run, whole.index.settings)
+        tables.check_open_events(store, number)
     except FileError as reason:
         raise FileError(f"loop {name!r}: {reason}") from None
     _check_events(store, number, name, whole.events)
@@ -85,13 +98,25 @@ def _verified(
     return Verified(name, whole.journal.seq, whole.decisions, whole.index.learned, snapshots, state)
 
 
-def _check_snapshot(replay: LoopReplay, seq: int, mark: str, checksum: bytes) -> int:
-    """Return 1 if a snapshot equals the state; 0 if another kind of machine made it."""
-    if mark != fingerprint():
-        return 0
-    if hashlib.sha256(packed(replay.bandit)).digest() != checksum:
+def _check_snapshot(replay: LoopReplay, seq: int, mark: str, checksum: bytes, model: bytes) -> None:
+    """Raise if a snapshot is not the state: to the bit, or to 1e-9 if it is of another machine.
+
+    Parameters
+    ----------
+    replay : LoopReplay
+        The fold up to the row.
+    seq : int
+        The number of the row.
+    mark : str
+        The fingerprint of the version and the machine that made the snapshot.
+    checksum, model : bytes
+        The snapshot.
+    """
+    if hashlib.sha256(model).digest() != checksum:
+        raise FileError(f"the snapshot at row {seq} is damaged: its checksum is another one")
+    state = packed(replay.bandit)
+    if state != model and (mark == fingerprint() or not are_close(state, model)):
         raise FileError(f"the snapshot at row {seq} is not the state of the rows up to it")
-    return 1
 
 
 def _check_events(store: Store, number: int, name: str, events: EventFile) -> None:

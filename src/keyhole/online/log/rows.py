@@ -388,6 +388,7 @@ class Served(Row, frozen=True, kw_only=True):
 class Settings(Row, frozen=True, kw_only=True):
     """The settings of a loop, from here on."""
 
+    loop: str  # its name
     settings: dict[str, Any]
 
 

@@ -1,0 +1,162 @@
+"""`verify` finds what was changed beside the bodies of rows, and in copies of them.
+
+The service reads columns, the tables of loops and rewards, and snapshots without a look at the log.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from keyhole.errors import FileError, KeyholeWarning
+from keyhole.files import read_arrays, write_arrays
+from keyhole.service import DecideRequest, Service, compact, packing, verify
+from tests.service.test_verifying import NAMED, PLAIN, changed, played, row_at
+
+LEARNS_LATE = {**PLAIN, "reward": {"default": 0.0, "wait": 3600.0}}
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The database of a service with decisions, rewards, settings and a snapshot."""
+    folder = tmp_path_factory.mktemp("pristine")
+    played(folder, PLAIN)
+    verify(folder)
+    return (folder / "keyhole.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("statement", "match"),
+    [
+        ("UPDATE log SET kind = 'decision' WHERE kind = 'reward'", "row 5 has the columns"),
+        ("UPDATE log SET kind = 'due' WHERE seq = (SELECT max(seq) FROM log)", "the columns"),
+        ("UPDATE log SET event = 'zzz' WHERE kind = 'decision' AND seq > 9", "the columns"),
+        ("UPDATE log SET at = 0.0 WHERE seq = 12", "row 12 has the columns"),
+        ("INSERT INTO log VALUES (1, 0, 0.0, 'due', 'o-1', x'7b7d')", "row 0 .*not belong"),
+        ("INSERT INTO log VALUES (7, 1, 0.0, 'due', 'o-1', x'7b7d')", "rows of a loop 7"),
+        ("DELETE FROM loop", "rows of a loop 1, which is missing"),
+        ("UPDATE loop SET name = 'other'", "of loop 'home'"),
+        ("UPDATE loop SET run = 'another'", "another run"),
+        (
+            "UPDATE loop SET settings = replace(settings, 'add_arms\":false', 'add_arms\":true')",
+            "other settings",
+        ),
+        ("UPDATE loop SET settings = x'00'", "settings are damaged"),
+        ("UPDATE reward SET seq = 1000 - seq", "which came with row"),
+        ("UPDATE snapshot SET model = zeroblob(length(model))", "is damaged"),
+        ("UPDATE snapshot SET seq = seq + 100", "which the log does not have"),
+    ],
+)
+def test_what_was_changed_beside_the_rows_is_found(
+    tmp_path: Path, pristine: bytes, statement: str, match: str
+) -> None:
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    changed(tmp_path, statement)
+    with pytest.raises(FileError, match=match):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("start", "prior_precision", 9.0),
+        ("start", "arms", ["A", "B"]),
+        ("start", "policy", {"name": "Greedy"}),
+        ("start", "run", "another"),
+        ("settings", "settings", {**PLAIN, "mode": "shadow"}),
+        ("decision", "served", "A"),
+        ("decision", "seq", 9),
+        ("decision", "at", 1.0),
+        ("reward", "seq", 4),
+    ],
+)
+def test_a_changed_description_is_found(
+    tmp_path: Path, pristine: bytes, kind: str, field: str, value: Any
+) -> None:
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    seq, body = row_at(tmp_path, kind)
+    row = msgspec.json.decode(body)
+    row[field] = value
+    changed(tmp_path, "UPDATE log SET body = ? WHERE seq = ?", msgspec.json.encode(row), seq)
+    with pytest.raises(FileError, match="home"):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "match"),
+    [
+        ("UPDATE log SET body = replace(body, '\"A\"', '\"B\"')", "another one in the archive"),
+        ("DELETE FROM log", "which is open"),
+    ],
+)
+def test_copies_of_archived_rows_are_compared(tmp_path: Path, statement: str, match: str) -> None:
+    """The service answers and learns from those that `compact` has left in the database."""
+    played(tmp_path, LEARNS_LATE, rounds=6)
+    compact(tmp_path)
+    verify(tmp_path)
+    changed(tmp_path, statement)
+    with pytest.raises(FileError, match=match):
+        verify(tmp_path)
+
+
+def as_on_another_machine(folder: Path, factor: float) -> None:
+    """Have the snapshot be of another kind of machine, with all means times a factor."""
+    name = "SELECT seq, model FROM snapshot ORDER BY seq DESC LIMIT 1"
+    with Service(folder) as service:
+        [(seq, model)] = service.store.query(name)
+        kept = msgspec.msgpack.decode(model, type=packing.Packed)
+        arrays = read_arrays(kept.bandit)
+        arrays["mean"] = arrays["mean"] * factor
+        path = folder / "other.npz"
+        write_arrays(path, arrays)
+        other = msgspec.msgpack.encode(packing.Packed(path.read_bytes(), kept.terms))
+    mark = "UPDATE snapshot SET fingerprint = 'of another', model = ?, sha256 = ? WHERE seq = ?"
+    changed(folder, mark, other, hashlib.sha256(other).digest(), seq)
+
+
+@pytest.mark.parametrize("settings", [PLAIN, {**NAMED, "reward": {}}])
+def test_a_snapshot_of_another_kind_of_machine_is_compared_but_for_rounding(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    played(tmp_path, settings)
+    as_on_another_machine(tmp_path, 1.0 + 1e-12)
+    [found] = verify(tmp_path)
+    assert found.snapshots > 0
+    as_on_another_machine(tmp_path, -1.0)
+    with pytest.raises(FileError, match="is not the state of the rows"):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize("settings", [PLAIN, LEARNS_LATE, NAMED])
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM snapshot", "UPDATE snapshot SET model = zeroblob(length(model))"]
+)
+@pytest.mark.filterwarnings("ignore:the snapshot of loop 'home':keyhole.KeyholeWarning")
+def test_a_loop_without_a_snapshot_comes_back_from_the_archive(
+    tmp_path: Path, settings: dict[str, Any], statement: str
+) -> None:
+    played(tmp_path, settings)
+    compact(tmp_path, keep=0.0)
+    with Service(tmp_path) as service:
+        request = DecideRequest(
+            context=[0.5, 1.0] if "dim" in settings else {"age": 3.0}, event_id="late"
+        )
+        service.decide("home", request)
+        service.wait(service.loop("home").unit)
+        state = service.loop("home").model()
+    changed(tmp_path, statement)
+    with Service(tmp_path) as service:
+        loop = service.loop("home")
+        assert loop.model() == state
+        assert service.decide("home", request).is_replay
+        assert loop.reward("late", 1.0).status in ("counted", "held")
+
+
+def test_a_damaged_snapshot_is_told(tmp_path: Path) -> None:
+    played(tmp_path, PLAIN)
+    changed(tmp_path, "UPDATE snapshot SET model = zeroblob(length(model))")
+    with pytest.warns(KeyholeWarning, match="is damaged"), Service(tmp_path) as service:
+        assert np.isfinite(service.loop("home").bandit.posterior.mean).all()
