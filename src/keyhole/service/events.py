@@ -58,9 +58,12 @@ class Event:
     arm : str
         The arm that its rewards are of.
     row, last_row : Decision and AnyRow, optional
-        The row of its decision and its last row, if they are in memory.
+        The row of its decision and its last row, while a call needs them.
+    body, last_body : bytes, optional
+        The same rows as the log has them, if they are in memory. A row as an object is dozens of
+        small ones: 2.2 kB in place of 1.0, and 2 us to free it when it leaves the cache.
     is_archived : bool, default False
-        Whether `row` was read from the archive.
+        Whether `body` was read from the archive.
     unit : int, default 0
         The unit that writes its last change.
     """
@@ -78,8 +81,22 @@ class Event:
     arm: str = ""
     row: rows.Decision | rows.Served | None = None
     last_row: rows.AnyRow | None = None
+    body: bytes | None = None
+    last_body: bytes | None = None
     is_archived: bool = False
     unit: int = 0
+
+    def keep_encoded(self, bodies: dict[int, bytes]) -> None:
+        """Keep rows as the log has them, when they are handed over.
+
+        Parameters
+        ----------
+        bodies : dict of int to bytes
+            The rows that are handed over, by their numbers.
+        """
+        self.body = bodies.get(self.seq, self.body)
+        self.last_body = None if self.last is None else bodies.get(self.last, self.last_body)
+        self.row = self.last_row = None
 
     def total(self, settings: RewardSettings) -> float | None:
         """Return what the rewards that count come to; the default reward if there are none."""

@@ -155,14 +155,15 @@ class LoopJournal:
         listed: list[rows.AnyRow] = [self.row_of(found)]
         if found.last is not None:
             if found.last_row is None:
-                body, _ = self._body(found.last)
-                found.last_row = decoded_row(self.name, found.last, body)
+                if found.last_body is None:
+                    found.last_body, _ = self._body(found.last)
+                found.last_row = decoded_row(self.name, found.last, found.last_body)
             listed.append(found.last_row)
         return listed
 
     def has_row(self, event: Event) -> bool:
         """Tell whether the decision of an event is in the database, and not archived."""
-        if event.row is not None:
+        if event.row is not None or event.body is not None:
             return not event.is_archived
         return self._store.row(self._loop, event.seq) is not None
 
@@ -170,8 +171,9 @@ class LoopJournal:
         """Return the row of the decision of an event."""
         if event.row is not None:
             return event.row
-        body, event.is_archived = self._body(event.seq)
-        row = decoded_row(self.name, event.seq, body)
+        if event.body is None:
+            event.body, event.is_archived = self._body(event.seq)
+        row = decoded_row(self.name, event.seq, event.body)
         if not isinstance(row, rows.Decision | rows.Served) or row.event != event.name:
             raise FileError(
                 f"row {event.seq} of {self.name} is not the decision of event "

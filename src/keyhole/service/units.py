@@ -67,12 +67,15 @@ class LoopUnits:
             events = list({event.name: event for event in events}.values())
         try:
             listed = [event_row(self.number, event) for event in events]
-            self.unit = self._submit(Unit(self.journal.take(), listed, draft.rewards, draft.others))
+            written = self.journal.take()
+            self.unit = self._submit(Unit(written, listed, draft.rewards, draft.others))
         except BaseException:
             self.is_broken = True
             raise
+        bodies = {row[1]: row[5] for row in written}
         for event in events:
             event.unit = self.unit
+            event.keep_encoded(bodies)
 
     def give_up(self) -> None:
         """Make the log agree with memory after a block has raised.

@@ -173,11 +173,7 @@ def test_both_ways_answer_alike(
         got.append((server.run(*pieces).written, server.app.service.loop("home").version))
         assert server.served == (k == 0)
         server.close()
-    (short, rows), (usual, other_rows) = got
-    assert rows == other_rows
-    (head, body), (other, other_body) = (one.split(b"\r\n\r\n", 1) for one in (short, usual))
-    assert body == other_body
-    assert sorted(head.split(b"\r\n")) == sorted(other.split(b"\r\n"))
+    assert got[0] == got[1]
 
 
 def test_a_head_that_came_before_is_not_parsed_again(

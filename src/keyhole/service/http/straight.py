@@ -181,11 +181,12 @@ class StraightProtocol(HttpToolsProtocol):
         closes = not cycle.keep_alive or CLOSE in headers
         if closes and CLOSE not in headers:
             extra = (*extra, CLOSE)
+        # In the order of uvicorn, so that the same request gets the same bytes by either way.
         head = self._head(status, headers)
-        if extra:
-            head += b"".join([b"%b: %b\r\n" % pair for pair in extra])
         if status != 204:  # which has no body, and must not tell its length
             head += b"content-length: %d\r\n" % len(body)
+        if extra:
+            head += b"".join([b"%b: %b\r\n" % pair for pair in extra])
         self.transport.write(b"%b\r\n%b" % (head, body))
         if closes:
             self.transport.close()
