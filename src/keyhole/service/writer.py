@@ -53,7 +53,10 @@ class Writer:
         self._store, self._notify = store, notify
         self._waiting: list[Unit] = []
         self._later: Callable[[Callable[[], None]], object] | None = None
-        self._changed = threading.Condition()
+        # The thread waits for work, and others wait for commits. With one condition for both, every
+        # commit of the event loop would wake the thread, which then asks for Python's lock.
+        self._lock = threading.RLock()
+        self._work, self._done = threading.Condition(self._lock), threading.Condition(self._lock)
         self._is_planned = False  # whether `flush` is to be called
         self._must_commit = False  # whether the thread has to commit what waits
         self._is_busy = False  # whether some thread commits
@@ -69,7 +72,7 @@ class Writer:
 
     def submit(self, unit: Unit) -> int:
         """Have a unit written, and return its number."""
-        with self._changed:
+        with self._lock:
             if self.failure is not None or self._ends:
                 raise self.error()
             self._waiting.append(unit)
@@ -84,7 +87,7 @@ class Writer:
     @contextmanager
     def together(self) -> Iterator[None]:
         """Write all units of a block in one transaction; only this thread may submit meanwhile."""
-        with self._changed:  # nobody can take units out of those that wait
+        with self._lock:  # nobody can take units out of those that wait
             first = len(self._waiting)
             try:
                 yield
@@ -102,7 +105,7 @@ class Writer:
         later : callable or None
             Calls a function at the end of the turn, such as `call_soon`; None if there is no loop.
         """
-        with self._changed:
+        with self._lock:
             # A loop that has ended does not call what was planned.
             self._later, self._is_planned = later, False
             if self._waiting:
@@ -111,11 +114,11 @@ class Writer:
     def _ask(self) -> None:
         """Have the thread commit what waits."""
         self._must_commit = bool(self._waiting)
-        self._changed.notify_all()
+        self._work.notify()
 
     def flush(self) -> None:
         """Have all that waits written: by this thread, unless the disk is slow or at work."""
-        with self._changed:
+        with self._lock:
             self._is_planned = False
             # Statements beside rows, as snapshots and removed arms have them, may take long.
             is_long = self.usual > SLOW or any(unit.others for unit in self._waiting)
@@ -143,9 +146,9 @@ class Writer:
         timeout : float, optional
             How many seconds to wait at most.
         """
-        with self._changed:
+        with self._lock:
             self._ask()  # a thread that waits here cannot end the turn, which would write
-            self._changed.wait_for(
+            self._done.wait_for(
                 lambda: self.committed >= number or self.failure is not None or self._is_over(),
                 timeout,
             )
@@ -154,7 +157,7 @@ class Writer:
 
     def fail(self, reason: BaseException) -> None:
         """Write nothing any more, and tell all who wait."""
-        with self._changed:
+        with self._lock:
             self._stop(reason)
         if self._notify is not None:
             self._notify(self.committed, self.failure)
@@ -163,7 +166,8 @@ class Writer:
         """Take note of a failure; the first one counts."""
         self.failure = self.failure or reason
         self._waiting.clear()
-        self._changed.notify_all()
+        self._work.notify()
+        self._done.notify_all()
 
     def error(self) -> FileUnusable:
         """Return the exception for a unit that was not committed."""
@@ -180,16 +184,18 @@ class Writer:
 
     def close(self) -> None:
         """Commit what waits, and end the thread."""
-        with self._changed:
+        with self._lock:
             self._ends = True
-            self._changed.notify_all()
+            self._work.notify()
         self._thread.join()
+        with self._lock:
+            self._done.notify_all()  # nothing more comes
 
     def _run(self) -> None:
         """Commit when it is asked to, and at the end what is left; after a failure, nothing."""
         while True:
-            with self._changed:
-                self._changed.wait_for(self._has_work)
+            with self._lock:
+                self._work.wait_for(self._has_work)
                 units = [] if self.failure is not None else self._taken()
             if not units:
                 return
@@ -208,16 +214,18 @@ class Writer:
             self._store.commit(units)
         except BaseException as reason:
             failure = reason
-        with self._changed:
+        with self._lock:
             self._is_busy = False
             if failure is None:
                 self.committed += len(units)
                 self.commits += 1
                 self.seconds += time.perf_counter() - started
                 self.usual += (self._store.confirmed_in - self.usual) / 12
-                self._changed.notify_all()
+                self._done.notify_all()
             else:
                 self._stop(failure)
+            if self._has_work():
+                self._work.notify()
         self._tell()
 
     def _tell(self) -> None:
@@ -226,5 +234,5 @@ class Writer:
             if self._notify is not None:
                 self._notify(self.committed, self.failure)
         except BaseException as reason:
-            with self._changed:
+            with self._lock:
                 self._stop(reason)
