@@ -26,7 +26,7 @@ from keyhole.service.reading import WholeFold, all_rows
 from keyhole.service.settings import LoopSettings
 from keyhole.service.store import Store, Unit
 
-# Events that a loop keeps in memory; a row of 5 arms and dim 10 takes about 2 kB.
+# Events that a loop keeps in memory; one of 5 arms and dim 10 takes 1.3 kB.
 CACHED_EVENTS = 20_000
 
 
