@@ -51,6 +51,8 @@ class Posterior:
     [0.5, 1.0]
     """
 
+    _defers = True  # whether updates of large matrices are buffered
+
     def __init__(self, *, n_parameters: int, dim: int, prior_precision: float = 1.0) -> None:
         k = checks.integer("n_parameters", n_parameters)
         d = checks.integer("dim", dim)
@@ -589,7 +591,7 @@ class Posterior:
         """Add n parameters without data."""
         fresh = Posterior(n_parameters=n, dim=self.dim, prior_precision=self.prior_precision)
         pairs = zip(self.state, fresh.state, strict=True)
-        self._core = _core_of(State(*(np.concatenate(pair) for pair in pairs)))
+        self._core = _core_of(State(*(np.concatenate(pair) for pair in pairs)), self._defers)
 
     def marginal(self, columns: Ints) -> None:
         """Keep some coordinates with their marginal posterior; the others are forgotten.
@@ -623,7 +625,7 @@ class Posterior:
         residual = self.state.residual.copy()
         fewer._recompute()
         fewer.state.residual[:] = residual
-        self._core = fewer._core
+        self._core = _core_of(fewer.state, self._defers)
 
     def spread(self, dim: int, places: Ints) -> None:
         """Add coordinates at which all observations so far were 0.
@@ -652,7 +654,7 @@ class Posterior:
         added = (dim - self.dim) / self.prior_precision
         known.trace[:] = mine.trace + added
         known.bound[:] = np.maximum(mine.bound, 1.0 / self.prior_precision)
-        self._core = wider._core
+        self._core = _core_of(known, self._defers)
 
     def keep(self, parameters: Sequence[int]) -> None:
         """Keep only these parameters, in this order."""
@@ -661,17 +663,37 @@ class Posterior:
             raise InvalidValue(
                 f"parameters must be one or more different indices, got {shown(parameters)}"
             )
-        self._core = _core_of(State(*(array[kept] for array in self.state)))
+        self._core = _core_of(State(*(array[kept] for array in self.state)), self._defers)
+
+    def learn_at_once(self) -> None:
+        """Buffer no updates of large matrices from now on, in copies neither.
+
+        A read flushes what is buffered, which changes last digits of what is learned later. Without
+        a buffer the same rewards give the same bits, whatever is read in between.
+        """
+        if self._defers:
+            self._defers = False
+            self._core = _core_of(self.state, defers=False)
 
     def copy(self) -> Posterior:
         """Return an independent copy with bitwise equal arrays."""
-        return Posterior.of_state(State(*(array.copy() for array in self.state)))
+        state = State(*(array.copy() for array in self.state))
+        return Posterior.of_state(state, defers=self._defers)
 
     @classmethod
-    def of_state(cls, state: State) -> Posterior:
-        """Return a posterior that keeps these arrays; matrices that are not aligned are copied."""
+    def of_state(cls, state: State, *, defers: bool = True) -> Posterior:
+        """Return a posterior that keeps these arrays; matrices that are not aligned are copied.
+
+        Parameters
+        ----------
+        state : State
+            The arrays.
+        defers : bool, default True
+            Buffer updates of large matrices; see `learn_at_once`.
+        """
         posterior = object.__new__(cls)
-        posterior._core = _core_of(state)
+        posterior._defers = defers
+        posterior._core = _core_of(state, defers)
         return posterior
 
     __copy__ = copy
@@ -705,13 +727,21 @@ def _restored(arrays: tuple[Floats, ...]) -> Posterior:
     return Posterior.of_state(State(*(np.array(array) for array in arrays)))
 
 
-def _core_of(state: State) -> kernels.Core:
-    """Return the compiled part of a state, whose matrices begin with a line of the cache."""
+def _core_of(state: State, defers: bool) -> kernels.Core:
+    """Return the compiled part of a state, whose matrices begin with a line of the cache.
+
+    Parameters
+    ----------
+    state : State
+        The arrays.
+    defers : bool
+        Whether updates of large matrices are buffered.
+    """
     if kernels.is_aligned(state.matrices):
-        return kernels.Core(state)
+        return kernels.Core(state, defers)
     matrices = kernels.aligned_zeros(state.matrices.shape)
     matrices[...] = state.matrices
-    return kernels.Core(state._replace(matrices=matrices))
+    return kernels.Core(state._replace(matrices=matrices), defers)
 
 
 def _check_size(n_parameters: int, dim: int) -> None:

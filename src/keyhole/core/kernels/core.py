@@ -64,9 +64,12 @@ class Core:
     ----------
     state : State
         The arrays, which are changed in place.
+    defers : bool, default True
+        Buffer updates of large matrices. A read flushes them, which changes last digits of what is
+        learned later: without it the sums follow from the rewards alone, to the bit.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, defers: cython.bint = True) -> None:
         k, d = state.mean.shape
         shapes = {"matrices": (k, d + 1, d), "moment": (k, d), "mean": (k, d)}
         for name, array in zip(state._fields, state, strict=True):
@@ -84,7 +87,7 @@ class Core:
         self.products = aligned_zeros((2, self.dim))
         self.root = np.empty((self.dim, self.dim))
         self.scaled = np.empty(self.dim)
-        self.defers = self.dim >= LARGE
+        self.defers = defers and self.dim >= LARGE
         self.pending = np.zeros(self.size)
         shape = (self.size if self.defers else 0, TOGETHER, self.dim)
         self.pending_y, self.pending_w = aligned_zeros(shape), aligned_zeros(shape)

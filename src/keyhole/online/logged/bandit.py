@@ -91,6 +91,10 @@ class LoggedBandit(ChangesTerms):
         bandit._set(*self._parts())
         return bandit
 
+    def _learn_at_once(self) -> None:
+        self._learned.posterior.learn_at_once()
+        self._drop_kept()
+
     def write_start(self) -> None:
         """Write down the bandit as it is now: the first row of a store."""
         assert self._log is not None
@@ -435,10 +439,17 @@ class LoggedBandit(ChangesTerms):
 
     def observe(self, y: Any) -> None:
         """Take note of observations, as `Bandit.observe`, and write them down."""
+        encoder = self._learned.encoder
+        if encoder is not None and encoder.can_grow and not self._is_columns(y):
+            # New levels change columns, and observations may change units: each a row of its own,
+            # as a replay takes them.
+            with self._writing() as log:
+                before = self._learned.grown
+                y, wider = encoder.encode_frame(y)
+                self._know(wider, y)
+                self._write_levels(log, before)
         with self._writing() as log:
-            before = self._learned.grown
             super().observe(y)
-            self._write_levels(log, before)
             log.append(rows.Observe, y=self._seen.tolist())
 
     def merge(self, other: Bandit, *, base: Bandit | None = None) -> None:

@@ -48,7 +48,7 @@ def decision_fields(
         fields["x"] = design.tolist()
     if predicted:
         fields["predicted"] = list(predicted)
-        fields["filled"] = decision._observation.tolist()
+        fields["filled"] = nulls(decision._observation)
     if grown is not None:
         fields["levels"] = len(grown)
     return fields

@@ -64,7 +64,11 @@ class Writes(Bandit):
         self._write_start(log, resumed=True)
         self._after(log, version)  # what a crash has kept from being written
 
+    def _learn_at_once(self) -> None:
+        """Have the state follow from the rows of the log alone, to the bit, and not from reads."""
+
     def _write_start(self, log: Store, *, resumed: bool) -> None:
+        self._learn_at_once()
         log.append(
             rows.Start,
             schema=rows.SCHEMA,
@@ -88,6 +92,7 @@ class Writes(Bandit):
         self._lineage = Lineage(pasts)
         self._lineage.run = name
         self._lineage.decisions, self._lineage.additions = past
+        self._learn_at_once()
         self._drop_kept()
 
     def without_log(self) -> Bandit:
