@@ -207,20 +207,20 @@ class WholeCalls(sharing.Shared):
 
         return undo
 
-    def _finish_seeing(self, look: float, before: float, additions: int) -> None:
+    def _finish_seeing(self, look: float, seen: float, additions: int) -> None:
         """Do what follows from observations, if they were added to the sums.
 
         Parameters
         ----------
         look : float
             The count at which units and predictions are checked again.
-        before : float
-            The count before these observations.
+        seen : float
+            The count of entries with these observations.
         additions : int
             The number of additions of this run with these observations.
         """
         learned = self._learned
-        if learned.observer.moments.seen.sum() > before:
+        if learned.observer.moments.seen.sum() >= seen:
             learned.see(np.empty((0, learned.observer.dim)), look)
             self._lineage.additions = additions
 

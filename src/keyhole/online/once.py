@@ -22,13 +22,20 @@ class Once:
 
     A decision object remembers the bandit objects that have learned it. Of those that come through
     JSON or a pickle the ids of the last 10,000 are remembered.
+
+    Parameters
+    ----------
+    ids : iterable of str, optional
+        Ids that were learned before.
+    remembers : bool, default True
+        Whether ids are remembered. A bandit whose log knows every event needs none.
     """
 
-    def __init__(self, ids: Iterable[str] = ()) -> None:
+    def __init__(self, ids: Iterable[str] = (), *, remembers: bool = True) -> None:
         listed = list(ids)
-        self.recent = RecentIds(listed)
+        self.recent = RecentIds(listed, remembers)
         # Of which batches some decisions were learned one by one.
-        self.parted = RecentIds(filter(None, map(_batch_of, listed)))
+        self.parted = RecentIds(filter(None, map(_batch_of, listed)), remembers)
         # What a decision remembers of this bandit.
         self.token = object()
 

@@ -64,12 +64,12 @@ class Rounds(WholeCalls):
             filled, design = learned.prepared(rows)
             rule, offset = learned.rule_now(rule), learned.observer.offset
             design = learned.placed(design, arms)
-        description = self._described(design[None], arms, rule)[0] if self._describes else None
         if rule.joint:
+            parts = self._described(design[None], arms, rule)[0] if self._describes else None
             chosen, score = self._choose_jointly(design, rule, arms.parameter_of.size)
             place, score_params, column = chosen.arm, None, -1
         else:
-            place, score, score_params, column = self._online(arms, rule).choose_rows(design)
+            place, score, score_params, column, parts = self._online(arms, rule).choose_rows(design)
         row = place if len(rows) > 1 else 0
         own = filled[row].copy() if len(rows) > 1 else filled[0]
         self._lineage.decisions += 1
@@ -87,8 +87,8 @@ class Rounds(WholeCalls):
             *(() if plain else _missing_in(rows[row], own)),
         )
         decision._grown, decision._recipe = learned.grown, learned.recipe
-        if description is not None:
-            decision._description = description
+        if parts is not None:
+            decision._description = parts
             decision._design = None if plain else design[place if len(design) > 1 else 0]
         if rule.joint and self._probabilities:
             decision._probability = chosen.probability
@@ -412,8 +412,10 @@ class Rounds(WholeCalls):
         """
         observer = self._observer
         if observer.watches:
-            before, additions = observer.moments.seen.sum(), self._lineage.additions + len(rows)
-            self._plan(partial(self._finish_seeing, observer.next_look, before, additions))
+            # Rows without any entry count, too, as they do in compiled calls.
+            seen = observer.moments.seen.sum() + np.count_nonzero(~np.isnan(rows))
+            additions = self._lineage.additions + len(rows)
+            self._plan(partial(self._finish_seeing, observer.next_look, seen, additions))
             observer.rows.see_rows(rows)
             self._finish()
 

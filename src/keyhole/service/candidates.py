@@ -74,9 +74,13 @@ def _records(
     bandit: LoggedBandit, features: Any, actions: dict[str, Action]
 ) -> tuple[dict[Arm, Any] | None, Any]:
     """Return the records of candidates, and the arms that have to be added."""
-    unknown = [name for name in actions if name not in bandit._learned.arms]
+    unknown = [name for name in actions if not bandit.has_arm(name)]
     if isinstance(features, Features) and features.arms is not None:
-        records: dict[Arm, Any] = {name: one.features or {} for name, one in actions.items()}
+        kept = bandit.arm_records  # those of arms that come without features
+        records: dict[Arm, Any] = {
+            name: kept.get(name, {}) if one.features is None else one.features
+            for name, one in actions.items()
+        }
         if bandit.policy.sharing == "shared":
             # Nothing of an arm is kept but its record, which comes with the request.
             return records, None
@@ -101,8 +105,7 @@ def _kept_records(bandit: LoggedBandit, features: Any, names: list[Arm]) -> dict
     """Return the records that the bandit keeps of arms, if the loop has features of arms."""
     if not isinstance(features, Features) or features.arms is None:
         return None
-    kept = bandit._learned.arm_records
-    return {name: kept.get(name, {}) for name in names}
+    return {name: bandit.arm_records.get(name, {}) for name in names}
 
 
 def bandit_among(arms: tuple[Arm, ...], names: tuple[Arm, ...]) -> tuple[Arm, ...] | None:

@@ -18,6 +18,14 @@ from keyhole.service.store import Unit
 
 # Rows of a file: to find one, a running service reads a file from its beginning (30 ms).
 ROWS = 100_000
+# A reward of an open event needs its decision, and the last row of its term. The inner query is
+# evaluated once, since it names nothing of the outer one.
+DELETE = """
+DELETE FROM log WHERE loop = ?1 AND seq <= ?2 AND NOT (
+    kind IN ('decision', 'served', 'reward', 'amend', 'counted') AND event IN (
+        SELECT event.event FROM event JOIN log AS decided USING (loop, seq)
+        WHERE event.loop = ?1 AND event.state < 2 AND (event.due IS NOT NULL OR decided.at > ?3)))
+"""
 
 
 @dataclass(frozen=True)
@@ -76,16 +84,10 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     # Also if a call before this one has made them, and was interrupted.
     for one in (archive, service.path):
         sync_folder(one)
-    # A reward of an open event needs its decision, and the last row of its term.
-    delete = (
-        "DELETE FROM log WHERE loop = ?1 AND seq <= ?2 AND NOT (kind IN "
-        "('decision', 'served', 'reward', 'amend', 'counted') AND event IN "
-        "(SELECT event FROM event WHERE loop = ?1 AND state < 2 AND (due IS NOT NULL OR at > ?3)))"
-    )
     values = (loop.number, loop.version, service.now() - keep)
     note = "INSERT OR REPLACE INTO note VALUES (?, ?)"
     noted = (archived.note_name(loop.number), str(archived.last(service.path, name)))
-    loop.submit(Unit.of_statements((delete, values), (note, noted)))
+    loop.submit(Unit.of_statements((DELETE, values), (note, noted)))
     service.wait(loop.unit)
     [(kept,)] = service.store.query("SELECT count(*) FROM log WHERE loop = ?", (loop.number,))
     return Compacted(name, loop.version - after, kept)

@@ -48,8 +48,14 @@ class Folder:
             make_folder(self.path)
             lock = os.path.join(self.path, "lock")
             self._lock = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
-            # Made here with its permissions, since SQLite would follow the umask: it has secrets.
-            os.close(os.open(self.database, os.O_CREAT | os.O_RDWR, 0o600))
+            # Made here with its permissions, since SQLite would follow the umask: it has secrets. A
+            # backup may have been restored with others.
+            database = os.open(self.database, os.O_CREAT | os.O_RDWR, 0o600)
+            try:
+                if os.fstat(database).st_mode & 0o077:
+                    os.fchmod(database, 0o600)
+            finally:
+                os.close(database)
         try:
             if sys.platform != "win32":
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 from keyhole.errors import FileError, FileUnusable, ForgottenEvent, UnknownEvent, shown
 from keyhole.online import DECIDED, FORGOTTEN, LEARNED, UNKNOWN, rows
 from keyhole.service import archived
-from keyhole.service.events import Event, EventCache, State
+from keyhole.service.events import NOT_YET, Event, EventCache, State
 from keyhole.service.store import LogRow, Store
 
 Kind = TypeVar("Kind", bound=rows.AnyRow)
@@ -81,7 +81,7 @@ class LoopJournal:
         if isinstance(row, OF_TERMS):
             assert row.event is not None
             event = self.event(row.event)
-            event.last, event.last_row = row.seq, row
+            event.last, event.last_row, event.unit = row.seq, row, NOT_YET
             self.touched[row.event] = event
 
     def add(self, kind: type[Kind], fields: dict[str, Any]) -> Kind:

@@ -68,7 +68,6 @@ def made(
     if bandit is None:
         bandit = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
     logged = LoggedBandit.writing_to(bandit, journal, key)
-    logged.forget_ids()
     logged.write_start()
     journal.append(rows.Settings, loop=name, settings=settings.to_dict())
     loop = Loop(number, name, settings, logged, journal, events, place.submit, place.now)

@@ -164,6 +164,8 @@ class Loop(LoopLearning):
         journal, mode, request = self.journal, self.settings.mode, event.request.hex()
         if mode == "off":
             event.learns, event.state = False, State.OPEN
+            if candidates.new:
+                self._add_arms(candidates.new)
             served = {"event": event.name, "arm": candidates.baseline, "arms": candidates.names}
             return journal.add(rows.Served, served | {"request": request})
         # Encoded first: a replay then does the same with the numbers of the row.
@@ -208,8 +210,12 @@ class Loop(LoopLearning):
     def _encoded(self, context: Context, candidates: Candidates) -> Floats | list[Any]:
         """Return what is seen of the candidates as numbers, NaN for a missing entry."""
         if context.__class__ is list and self.settings.features is None:
-            # The bandit checks their number and size, and makes an array of them.
-            return np.array(context, dtype=np.float64) if None in context else context
+            # The bandit checks their number and size. An array, since whole numbers in a list would
+            # take another way than the numbers of their row, with other last digits.
+            try:
+                return np.array(context, dtype=np.float64)
+            except (TypeError, ValueError, OverflowError):
+                return context  # the bandit says what is wrong
         y, _ = self.bandit.encoded(context, candidates.records)
         return y
 
@@ -321,7 +327,8 @@ class Loop(LoopLearning):
         Raises
         ------
         Conflict
-            If policy or features would change: what was learned depends on them.
+            If policy, features or the record of an arm would change: what was learned depends on
+            them.
         InvalidValue
             If the baseline is no arm.
         """
@@ -333,6 +340,7 @@ class Loop(LoopLearning):
                     f"{shown(given[name])}: what was learned depends on it. Create another loop"
                 )
         settings.check_baseline([*self.bandit.arms, *settings.arms])
+        self._check_records(settings.arms)
         given_arms, known = settings.arms, set(self.bandit.arms)
         new: Any = [name for name in given_arms if name not in known]
         if isinstance(given_arms, dict):
@@ -341,6 +349,20 @@ class Loop(LoopLearning):
             if new:
                 self._add_arms(new)
             self._write_settings(settings, draft)
+
+    def _check_records(self, arms: list[str] | dict[str, dict[str, Any]]) -> None:
+        """Raise `Conflict` if an arm would get another record."""
+        if not isinstance(arms, dict):
+            return
+        kept = self.bandit.arm_records
+        same = {name: record for name, record in arms.items() if name in kept}
+        for name, record in self.bandit.checked_records(same).items():
+            if record != kept[name]:
+                raise Conflict(
+                    f"the record of arm {shown(name)} cannot change from {shown(kept[name])} to "
+                    f"{shown(record)}: send the features with each request, in actions, or remove "
+                    "the arm and add it again, which forgets what was learned of it"
+                )
 
     def _write_settings(self, settings: LoopSettings, draft: Draft) -> None:
         """Have other settings from now on, and write them down.

@@ -298,7 +298,7 @@ class Service:
         except FileUnusable as reason:
             self.writer.fail(reason)
             raise self.writer.error() from None
-        damaged: list[KeyholeError] = []
+        damaged: list[Exception] = []
         until = self.now()
         for name, number in list(self._numbers.items()):
             # Events that have ended stay due in the database until their unit is committed.
@@ -323,7 +323,7 @@ class Service:
         if damaged:
             raise damaged[0]
 
-    def _time_out(self, name: str, names: list[str], damaged: list[KeyholeError]) -> int:
+    def _time_out(self, name: str, names: list[str], damaged: list[Exception]) -> int:
         """End events of a loop, and return how many did.
 
         Parameters
@@ -332,8 +332,9 @@ class Service:
             The loop.
         names : list of str
             The ids of the events.
-        damaged : list of KeyholeError
-            Where to add the error of a loop that cannot be loaded, or of an event.
+        damaged : list of Exception
+            Where to add the error of a loop that cannot be loaded, or of an event: the others are
+            ended all the same, whatever it is.
         """
         due = [one for one in names if (name, one) not in self._stuck]
         ended, at_once = 0, len(due)
@@ -342,7 +343,7 @@ class Service:
                 loop = self.loop(name)  # again after a failure, also after that of the last event
             except FileUnusable:
                 raise
-            except (FileError, InvalidValue) as reason:
+            except Exception as reason:  # raised when the others are done
                 damaged.append(reason)
                 break
             if not due:
@@ -352,7 +353,7 @@ class Service:
                 ended += loop.time_out(now)
             except FileUnusable:
                 raise
-            except (FileError, InvalidValue) as reason:
+            except Exception as reason:  # raised when the others are done
                 if len(now) > 1:  # one by one, to find which it is
                     due, at_once = now, 1
                 else:  # tried again after the next start, or when the disk has failed

@@ -111,6 +111,8 @@ class Store:
             try:
                 self._prepare(synchronous)
                 self._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
+                # The first read makes the write-ahead log, if the file comes from a backup.
+                self._reader.pragma("user_version")
             except BaseException:
                 with suppress(apsw.Error):
                     self._writer.close(force=True)

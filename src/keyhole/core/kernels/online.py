@@ -345,11 +345,11 @@ class Online:
             self.last, self.last_stamp, self.last_slot = choice, self.core.stamp, chooser.slot
         return choice
 
-    def choose_rows(self, y: Floats) -> tuple[int, float, Floats | None, int]:
+    def choose_rows(self, y: Floats) -> tuple[int, float, Floats | None, int, Floats | None]:
         """Choose by checked rows, (1 or n_arms, d).
 
-        Returns the place of the arm, its score, the score parameters or None, and the arm's
-        column there.
+        Returns the place of the arm, its score, the score parameters or None, the arm's column
+        there, and the parts of every score or None.
         """
         chooser: Chooser = self.chooser
         self.last = None
@@ -360,7 +360,8 @@ class Online:
         score_params = (
             chooser.score_params[:, : chooser.n_columns].copy() if chooser.keeps else None
         )
-        return int(place[0]), float(score[0]), score_params, chooser.column
+        description = chooser.description.copy() if chooser.describes else None
+        return int(place[0]), float(score[0]), score_params, chooser.column, description
 
     def learn(self, decision: Any, reward: cython.double) -> bool:
         """Learn a reward, and say whether that was done."""

@@ -952,10 +952,13 @@ class Chances:
         if n_optimism not in (1, self.n) or n_dispersion not in (1, self.n):
             raise ValueError(f"optimism and dispersion must have 1 or {self.n} numbers")
         for k in range(self.n):
+            # As C numbers: a choice has added them so, and scores that tied there have to tie here.
+            centre: cython.double = mean[k]
             spread: cython.double = width[k]
             ahead_by: cython.double = optimism[k if n_optimism > 1 else 0]
-            self.location[k] = mean[k] + spread * ahead_by
-            self.scale[k] = spread * dispersion[k if n_dispersion > 1 else 0]
+            share: cython.double = dispersion[k if n_dispersion > 1 else 0]
+            self.location[k] = centre + spread * ahead_by
+            self.scale[k] = spread * share
         if self.n == 2 and self.scale[0] + self.scale[1] > 0.0:
             self.out[0] = ahead(self.location, self.scale, 0, 1)
             self.out[1] = ahead(self.location, self.scale, 1, 0)

@@ -22,9 +22,12 @@ class RecentIds:
     ----------
     ids : iterable of str, optional
         Ids to begin with.
+    remembers : bool, default True
+        Whether ids are added. A bandit whose log knows every event needs none.
     """
 
-    def __init__(self, ids: Iterable[str] = ()) -> None:
+    def __init__(self, ids: Iterable[str] = (), remembers: cython.bint = True) -> None:
+        self.remembers = remembers
         self.older: set[str] = set()
         self.younger: set[str] = set(ids)
 
@@ -40,6 +43,8 @@ class RecentIds:
     @cython.ccall
     def add(self, decision_id: str) -> None:
         """Add an id."""
+        if not self.remembers:
+            return
         self.younger.add(decision_id)
         if len(self.younger) >= REMEMBERED:
             self.older, self.younger = self.younger, set()
@@ -55,7 +60,7 @@ class RecentIds:
 
     def copy(self) -> RecentIds:
         """Return an independent copy."""
-        twin = RecentIds(self.younger)
+        twin = RecentIds(self.younger, self.remembers)
         twin.older = set(self.older)
         return twin
 

@@ -11,6 +11,9 @@ from keyhole.core import Arm
 from keyhole.online.decision import Decision
 from keyhole.online.log import rows
 
+# Digits of the number of a decision in compiled code. Ids of callers may have more after a dash.
+LONGEST = 18
+
 
 class Columns(NamedTuple):
     """What the numbers of an observation are: rows do not repeat it."""
@@ -55,7 +58,7 @@ def decision_of(row: rows.Decision | rows.Given, columns: Columns) -> Decision:
         is_present = row.levels in (None, len(columns.grown))
         decision._grown = columns.grown if is_present else columns.grown[: row.levels]
     run, dash, number = row.event.partition("-")
-    if dash and number.isdecimal():  # as compiled code takes it
+    if dash and number.isdecimal() and len(number) <= LONGEST:  # as compiled code takes it
         decision._run, decision._number = run, int(number)
     return decision
 

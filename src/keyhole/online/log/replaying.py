@@ -236,7 +236,8 @@ class Replay:
         sensor = None if row.sensor is None else self.sensors[row.sensor]
         made: Decision = self.plain.choose(self.bandit, y, among=self.among(row), sensor=sensor)
         run = self.bandit._lineage.run
-        if not row.event.startswith(f"{run}-"):  # the caller gave it
+        # The caller gave it, as all of those that draws are keyed by.
+        if self.draw_key is not None or not row.event.startswith(f"{run}-"):
             made._id, made._run = row.event, run
         return made
 

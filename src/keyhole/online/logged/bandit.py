@@ -30,6 +30,7 @@ from keyhole.online.log.decisions import Columns
 from keyhole.online.log.packing import packed
 from keyhole.online.logged.changing import ChangesTerms
 from keyhole.online.logged.fields import decision_fields
+from keyhole.online.once import Once
 
 
 class LoggedBandit(ChangesTerms):
@@ -89,6 +90,8 @@ class LoggedBandit(ChangesTerms):
         """Return this bandit as one that writes nothing; it takes over all that was learned."""
         bandit = object.__new__(Bandit)
         bandit._set(*self._parts())
+        if self._draw_key is not None:
+            bandit._once = Once()  # of its own: without the store it has to remember ids
         return bandit
 
     def _learn_at_once(self) -> None:
@@ -105,6 +108,15 @@ class LoggedBandit(ChangesTerms):
         """The name of the run."""
         name: str = self._lineage.run
         return name
+
+    @property
+    def arm_records(self) -> dict[Arm, dict[str, Any]]:
+        """The records of arms, by name, as they are kept."""
+        return self._learned.arm_records
+
+    def checked_records(self, arms: Mapping[Arm, Any]) -> dict[Arm, dict[str, Any]]:
+        """Return records of arms as they would be kept; raise `InvalidValue` if they cannot be."""
+        return self._checked_records(arms)[0]
 
     # -- one call, one row ------------------------------------------------------------------------
 
@@ -193,7 +205,8 @@ class LoggedBandit(ChangesTerms):
     ) -> tuple[Floats, tuple[Arm, ...] | None]:
         """Return a record as rows of numbers, (1 or n, dim), and the candidates they are of.
 
-        New levels of growing categories get their columns, and are written down.
+        New levels of growing categories get their columns, and are written down. Candidates need
+        not be arms yet.
 
         Parameters
         ----------
@@ -205,7 +218,9 @@ class LoggedBandit(ChangesTerms):
         with self._writing() as log:
             self._finish()
             before = self._learned.grown
-            numbers, names = super()._numbers_of(y, among)
+            numbers, names, encoder = self._encoded(y, among)
+            if encoder is not None:
+                self._know(encoder, numbers)
             self._write_levels(log, before)
             rows_of_y = np.atleast_2d(np.asarray(self._observer.numbers(numbers), dtype=np.float64))
         return rows_of_y, None if names is None else tuple(names)

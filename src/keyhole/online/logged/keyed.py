@@ -38,11 +38,11 @@ class KeyedChoices(Writes):
         logged = object.__new__(cls)
         logged._set(*bandit._parts())
         logged._log, logged._draw_key = store, draw_key
+        if draw_key is not None:
+            # The store knows every event; ids of another log would be refused here, and those of
+            # the last ones alone would be forgotten at another moment after a start.
+            logged._once = Once(remembers=False)
         return logged
-
-    def forget_ids(self) -> None:
-        """Drop the ids of decisions: ids are unique within one log."""
-        self._once = Once()
 
     def fields_of(self, decision: Decision, version: int, offset: float) -> dict[str, Any]:
         """Return the fields of a decision's row that follow from the decision, but for y.
