@@ -192,7 +192,6 @@ def test_a_reward_that_does_not_fit_its_decision_is_found(tmp_path: Path, field:
         {"taken": "nobody"},
         {"seen": np.ones(2).tobytes()},
         {"seen": np.full(3, np.nan).tobytes()},
-        {"event": "e0"},  # learned before
     ],
     ids=lambda fields: next(iter(fields)),
 )
@@ -204,6 +203,17 @@ def test_a_reward_that_cannot_be_is_named_at_the_start(
     altered(tmp_path, seq, **fields)
     with Service(tmp_path) as service, pytest.raises(FileError, match=f"row {seq} "):
         service.loop("home")
+
+
+def test_a_reward_of_an_event_that_was_learned_before_is_found(tmp_path: Path) -> None:
+    lived(tmp_path, {**PLAIN, "reward": AT_ONCE})
+    seq, _ = last_reward(tmp_path)
+    body = execute(tmp_path, "SELECT body FROM log WHERE event = 'e0' AND kind = 'decision'")
+    first = rows.decoded(body)
+    assert isinstance(first, rows.Decision)
+    altered(tmp_path, seq, event="e0", **first.learned_at())
+    with pytest.raises(FileError, match=f"row {seq} .*came before"):
+        verify(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["decision", "reward"])

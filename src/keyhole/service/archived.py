@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import zlib
 from collections.abc import Iterator
 from itertools import islice
 
@@ -17,6 +18,8 @@ from keyhole.errors import FileError
 from keyhole.service.store import Store
 
 FILE = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
+# What reading a damaged file raises.
+DAMAGE = (OSError, EOFError, zlib.error, msgspec.MsgspecError)
 
 
 class _Kind(msgspec.Struct):
@@ -101,7 +104,7 @@ def _lines(path: str) -> Iterator[tuple[int, str, bytes]]:
                 row = msgspec.json.decode(line, type=_Kind)
                 seq = row.seq
                 yield seq, row.kind, line
-    except (OSError, EOFError, msgspec.MsgspecError) as reason:
+    except DAMAGE as reason:
         raise FileError(f"{path} is damaged after row {seq}: {reason}") from None
 
 
@@ -123,7 +126,7 @@ def row(folder: str, loop: str, seq: int) -> bytes:
                 with gzip.open(path, "rb") as file:
                     body = next(islice(file, seq - first, None), b"")
                 is_found = msgspec.json.decode(body, type=_Kind).seq == seq
-            except (OSError, EOFError, msgspec.MsgspecError) as reason:
+            except DAMAGE as reason:
                 raise FileError(f"{path} is damaged before or at row {seq}: {reason}") from None
             if not is_found:
                 raise FileError(f"{path} does not have row {seq} in its place")

@@ -74,9 +74,9 @@ def _records(
     bandit: LoggedBandit, features: Any, actions: dict[str, Action]
 ) -> tuple[dict[Arm, Any] | None, Any]:
     """Return the records of candidates, and the arms that have to be added."""
-    unknown = [name for name in actions if not bandit.has_arm(name)]
+    unknown = [name for name in actions if name not in bandit._learned.arms]
     if isinstance(features, Features) and features.arms is not None:
-        kept = bandit.arm_records  # those of arms that come without features
+        kept = bandit._learned.arm_records  # those of arms that come without features
         records: dict[Arm, Any] = {
             name: kept.get(name, {}) if one.features is None else one.features
             for name, one in actions.items()
@@ -105,7 +105,8 @@ def _kept_records(bandit: LoggedBandit, features: Any, names: list[Arm]) -> dict
     """Return the records that the bandit keeps of arms, if the loop has features of arms."""
     if not isinstance(features, Features) or features.arms is None:
         return None
-    return {name: bandit.arm_records.get(name, {}) for name in names}
+    kept = bandit._learned.arm_records
+    return {name: kept.get(name, {}) for name in names}
 
 
 def bandit_among(arms: tuple[Arm, ...], names: tuple[Arm, ...]) -> tuple[Arm, ...] | None:

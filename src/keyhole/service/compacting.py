@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from keyhole.files import Path, replacing, sync_folder
 from keyhole.service import archived
+from keyhole.service.folder import hand_to_owner
 from keyhole.service.service import Service
 from keyhole.service.store import Unit
 
@@ -73,14 +74,17 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     place = os.path.join(archive, name)
     for one in (archive, place):
         os.makedirs(one, mode=0o700, exist_ok=True)
+        hand_to_owner(one)
     for first in range(after + 1, loop.version + 1, ROWS):
         last = min(first + ROWS - 1, loop.version)
+        path = os.path.join(place, f"{first}-{last}.jsonl.gz")
         with (
-            replacing(os.path.join(place, f"{first}-{last}.jsonl.gz")) as target,
+            replacing(path) as target,
             gzip.GzipFile(fileobj=target, mode="wb", mtime=0) as file,
         ):
             for _, _, body in service.store.rows(loop.number, first - 1, last - first + 1):
                 file.write(body)
+        hand_to_owner(path)
     # Also if a call before this one has made them, and was interrupted.
     for one in (archive, service.path):
         sync_folder(one)

@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from keyhole.online import rows
-from keyhole.service.events import Event, EventCache, State
+from keyhole.service.events import MOST_BYTES, Event, EventCache, State
 
 # Events in memory, about 4 kB each with their rows, and how many are moved to the file at a time.
 SIZE, PART = 5_000, 500
@@ -53,7 +53,7 @@ class EventFile(EventCache):
     def __init__(self, archived: int = 0, size: int = SIZE) -> None:
         super().__init__(self._load, size)
         self.known.is_complete = True  # there are none
-        self._archived = archived
+        self._archived, self._since = archived, 0
         self._file = apsw.Connection("")
         for pragma, value in (("journal_mode", "OFF"), ("synchronous", "OFF")):
             self._file.pragma(pragma, value)
@@ -72,6 +72,12 @@ class EventFile(EventCache):
             self.present(name).learned = None
         return len(gone)
 
+    def took(self, n_bytes: int) -> None:
+        """Move events to the file if the rows that came since the last time have many bytes."""
+        self._since += n_bytes
+        if self._since > MOST_BYTES:
+            self._write(list(self._events))
+
     def each(self) -> Iterator[Event]:
         """Yield all events, in the order of the bytes of their ids."""
         self._write(list(self._events))
@@ -83,7 +89,10 @@ class EventFile(EventCache):
 
     def _write(self, names: list[str]) -> None:
         """Move events from memory to the file."""
-        written = [(name, self._content(self._events.pop(name))) for name in names]
+        self._since = 0
+        moved = [(name, self._events.pop(name)) for name in names]
+        self._n_bytes -= sum(event.n_bytes for _, event in moved)
+        written = [(name, self._content(event)) for name, event in moved]
         with self._file:
             self._file.executemany("INSERT OR REPLACE INTO event VALUES (?, ?)", written)
 

@@ -86,6 +86,11 @@ class Event:
     is_archived: bool = False
     unit: int = 0
 
+    @property
+    def n_bytes(self) -> int:
+        """The length of the rows that are in memory."""
+        return len(self.body or b"") + len(self.last_body or b"")
+
     def keep_encoded(self, bodies: dict[int, bytes]) -> None:
         """Keep rows as the log has them, when they are handed over.
 
@@ -116,6 +121,8 @@ AGGREGATES: dict[Aggregate, Callable[[list[float]], float]] = {
 
 # Events beyond the size of a cache after which it is shrunk: some at a time.
 SPARE = 100
+# Bytes of rows in a cache: those of a thousand arms have 100 kB each.
+MOST_BYTES = 1 << 26
 
 
 class EventCache:
@@ -128,7 +135,7 @@ class EventCache:
     read : callable
         Returns an event of the database by its id, or None.
     size : int
-        How many events are kept.
+        How many events are kept, if their rows have at most `MOST_BYTES`.
     committed : callable
         Returns the number of the last unit that is in the database.
     """
@@ -141,6 +148,7 @@ class EventCache:
     ) -> None:
         self._read, self._size, self._committed = read, size, committed
         self._events: OrderedDict[str, Event] = OrderedDict()
+        self._n_bytes = 0
         self.known = KnownIds()
         # Whether what was learned of an event went with its arm. The database may not say so yet.
         self.is_gone: Callable[[Event], bool] = lambda _: False
@@ -165,8 +173,24 @@ class EventCache:
     def _keep(self, event: Event) -> None:
         """Keep an event, and drop the least recently used one if there are too many."""
         self._events[event.name] = event
+        self._n_bytes += event.n_bytes
         if len(self._events) > self._size + SPARE:
             self._shrink()
+
+    def grow(self, event: Event, n_bytes: int) -> None:
+        """Take note that the rows of an event in memory have more bytes.
+
+        Parameters
+        ----------
+        event : Event
+            The event.
+        n_bytes : int
+            How many more.
+        """
+        if self._events.get(event.name) is event:
+            self._n_bytes += n_bytes
+            if self._n_bytes > MOST_BYTES:
+                self._shrink()
 
     def drop_gone(self) -> None:
         """Take note in every event that arms were removed, and with them what was learned."""
@@ -179,10 +203,11 @@ class EventCache:
 
     def _shrink(self) -> None:
         committed = self._committed()
-        while len(self._events) > self._size:
+        while len(self._events) > self._size or self._n_bytes > MOST_BYTES:
             name, oldest = next(iter(self._events.items()))
             if oldest.unit > committed:
                 # It stays, and the next call looks at another one.
                 self._events.move_to_end(name)
                 return
             del self._events[name]
+            self._n_bytes -= oldest.n_bytes

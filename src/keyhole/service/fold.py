@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable
 from contextlib import closing
 
-from keyhole.errors import FileError, KeyholeWarning
+from keyhole.errors import FileError, KeyholeWarning, shown
 from keyhole.online import Decision, LoggedBandit, Own, Replay, rows
 from keyhole.service import pages
 from keyhole.service.candidates import bandit_among
@@ -20,6 +20,8 @@ from keyhole.service.store import Store
 
 # Kinds of rows that need not even be decoded.
 OF_EVENTS = frozenset(kind.__name__.lower() for kind in rows.OF_EVENTS)
+# Fields of a reward that say what the sums have of it.
+LEARNED_AS = ("x", "counted", "weight", "key")
 
 
 class LoopReplay(Replay):
@@ -160,8 +162,7 @@ class LoopReplay(Replay):
             raise FileError("it has no candidates")
         found = self.bandit.fields_of(made, row.seq - 1, self._offset)
         for name, value in ({"x": None, "predicted": None, "levels": None} | found).items():
-            if getattr(row, name) != value:
-                raise FileError(f"its {name} is {getattr(row, name)}, and the replay's {value}")
+            self._check_same(name, getattr(row, name), value)
 
     def _keep(self, event: str, made: Decision | rows.Decision) -> None:
         """Keep nothing: decisions are found by their events."""
@@ -176,6 +177,49 @@ class LoopReplay(Replay):
             self._check_taken(row, decided)
         decision: Decision = self.bandit.decision_of(decided)
         return decision
+
+    # -- what is learned --------------------------------------------------------------------------
+
+    def _reward(self, row: rows.Reward) -> None:
+        if not self.verify:
+            super()._reward(row)
+            return
+        made = self.bandit.learn_again(self._of(row), row.value)
+        for name in LEARNED_AS:
+            self._check_same(name, getattr(row, name), made.get(name))
+        self._check_same("dropped", row.dropped, made.get("dropped", False))
+
+    def _counted(self, row: rows.Counted) -> None:
+        if self.verify:
+            event, term = self.bandit.fixed_term(row.term.key)
+            self._check_same("event", row.event, event)
+            self._check_same("term", row.term, term)
+        super()._counted(row)
+
+    def _amend(self, row: rows.Amend) -> None:
+        if self.verify:
+            terms = self.bandit.terms_of(self.journal, row.event)
+            self._check_same("term", row.term, terms[0] if terms else None)
+        super()._amend(row)
+
+    def _forget(self, row: rows.Forget) -> None:
+        if self.verify:
+            terms = self.bandit.terms_of(self.journal, row.event)
+            self._check_same("terms", row.terms, terms)
+        super()._forget(row)
+
+    def _check_same(self, name: str, given: object, found: object) -> None:
+        """Raise unless a field of a row is what follows from the rows before it.
+
+        Parameters
+        ----------
+        name : str
+            The name of the field.
+        given, found : object
+            The field, and what follows.
+        """
+        if given != found:
+            raise FileError(f"its {name} is {shown(given)}, and the replay's {shown(found)}")
 
     def _check_taken(self, row: rows.Reward, decided: rows.Decision) -> None:
         """Raise if arm and observation of a reward are not those of its decision."""

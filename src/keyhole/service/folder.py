@@ -28,6 +28,16 @@ def make_folder(path: str) -> None:
         sync_folder(folder)
 
 
+def hand_to_owner(path: str) -> None:
+    """Give what root has made in a folder to the owner of the folder, who has to read it.
+
+    A service runs as a user of its own, and its commands are often run by root.
+    """
+    if sys.platform != "win32" and os.geteuid() == 0:
+        above = os.stat(os.path.dirname(os.path.abspath(path)))
+        os.chown(path, above.st_uid, above.st_gid)
+
+
 class Folder:
     """A folder that this process has to itself.
 

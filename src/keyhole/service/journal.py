@@ -127,6 +127,22 @@ class LoopJournal:
             for row in written
         ]
 
+    def keep_encoded(self, events: list[Event], written: list[LogRow]) -> None:
+        """Keep the rows of events as they were handed over.
+
+        Parameters
+        ----------
+        events : list of Event
+            The events that have changed.
+        written : list of tuple
+            What `take` returned.
+        """
+        bodies = {row[1]: row[5] for row in written}
+        for event in events:
+            before = event.n_bytes
+            event.keep_encoded(bodies)
+            self._events.grow(event, event.n_bytes - before)
+
     # -- events -----------------------------------------------------------------------------------
 
     def event(self, name: str) -> Event:
@@ -157,6 +173,7 @@ class LoopJournal:
             if found.last_row is None:
                 if found.last_body is None:
                     found.last_body, _ = self._body(found.last)
+                    self._events.grow(found, len(found.last_body))
                 found.last_row = decoded_row(self.name, found.last, found.last_body)
             listed.append(found.last_row)
         return listed
@@ -173,6 +190,7 @@ class LoopJournal:
             return event.row
         if event.body is None:
             event.body, event.is_archived = self._body(event.seq)
+            self._events.grow(event, len(event.body))
         row = decoded_row(self.name, event.seq, event.body)
         if not isinstance(row, rows.Decision | rows.Served) or row.event != event.name:
             raise FileError(

@@ -24,6 +24,7 @@ import msgspec
 
 from keyhole.errors import FileError, InvalidValue, shown
 from keyhole.files import Path, checked_path, naming, replacing
+from keyhole.service.folder import hand_to_owner
 
 if sys.platform != "win32":
     import fcntl
@@ -202,6 +203,7 @@ class KeyFile:
             with replacing(self.path) as file:
                 file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
             os.chmod(self.path, 0o600)
+            hand_to_owner(self.path)
 
 
 @contextmanager
@@ -209,6 +211,7 @@ def _locked(path: str) -> Iterator[None]:
     """Hold the lock of a file; others wait."""
     with naming("write", path):
         handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        hand_to_owner(path)
     try:
         if sys.platform != "win32":
             fcntl.flock(handle, fcntl.LOCK_EX)

@@ -164,8 +164,6 @@ class Loop(LoopLearning):
         journal, mode, request = self.journal, self.settings.mode, event.request.hex()
         if mode == "off":
             event.learns, event.state = False, State.OPEN
-            if candidates.new:
-                self._add_arms(candidates.new)
             served = {"event": event.name, "arm": candidates.baseline, "arms": candidates.names}
             return journal.add(rows.Served, served | {"request": request})
         # Encoded first: a replay then does the same with the numbers of the row.
@@ -355,7 +353,7 @@ class Loop(LoopLearning):
         if not isinstance(arms, dict):
             return
         kept = self.bandit.arm_records
-        same = {name: record for name, record in arms.items() if name in kept}
+        same: dict[Arm, Any] = {name: record for name, record in arms.items() if name in kept}
         for name, record in self.bandit.checked_records(same).items():
             if record != kept[name]:
                 raise Conflict(

@@ -120,4 +120,5 @@ class WholeFold:
         if isinstance(row, rows.Decision | rows.Served):
             self.events.present(row.event).row = row
             self.decisions += isinstance(row, rows.Decision)
+        self.events.took(len(body))
         return row

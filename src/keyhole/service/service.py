@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, Self
 
 from keyhole.core import Arm
-from keyhole.errors import FileError, FileUnusable, InvalidValue, KeyholeError, shown
+from keyhole.errors import FileUnusable, InvalidValue, KeyholeError, shown
 from keyhole.files import Path
 from keyhole.online import Bandit
 from keyhole.service import archived, loading

@@ -10,7 +10,8 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import apsw
@@ -82,6 +83,23 @@ def event_row(loop: int, event: Event) -> EventRow:
     )
 
 
+Tables = frozenset[tuple[str, str, str | None]]  # type, name and statement of each
+
+
+def _tables(connection: apsw.Connection) -> Tables:
+    """Return what a database is made of, but for what SQLite adds by itself."""
+    listed = connection.execute("SELECT type, name, sql FROM sqlite_schema")
+    return frozenset(one for one in listed if not one[1].startswith("sqlite_"))
+
+
+@cache
+def _own_tables() -> Tables:
+    """Return what a new database is made of."""
+    with closing(apsw.Connection(":memory:")) as made:
+        made.execute(SCHEMA)
+        return _tables(made)
+
+
 class Store:
     """An open database.
 
@@ -111,8 +129,6 @@ class Store:
             try:
                 self._prepare(synchronous)
                 self._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
-                # The first read makes the write-ahead log, if the file comes from a backup.
-                self._reader.pragma("user_version")
             except BaseException:
                 with suppress(apsw.Error):
                     self._writer.close(force=True)
@@ -147,6 +163,11 @@ class Store:
                 f"{self.path} has version {version}, and this Keyhole reads version {VERSION}: "
                 "install the Keyhole that wrote it, or a newer one"
             )
+        if _tables(self._writer) != _own_tables():
+            raise FileError(
+                f"{self.path} has other tables, indexes or triggers than this service has made: "
+                "restore it from a backup"
+            )
 
     def _prepare(self, synchronous: str) -> None:
         writer = self._writer
@@ -163,6 +184,8 @@ class Store:
                 writer.execute(SCHEMA)
                 writer.pragma("application_id", APPLICATION)
                 writer.pragma("user_version", VERSION)
+        # The first read makes the write-ahead log of a database that was restored from a backup.
+        writer.pragma("user_version")
 
     @property
     def is_there(self) -> bool:

@@ -72,10 +72,9 @@ class LoopUnits:
         except BaseException:
             self.is_broken = True
             raise
-        bodies = {row[1]: row[5] for row in written}
         for event in events:
             event.unit = self.unit
-            event.keep_encoded(bodies)
+        self.journal.keep_encoded(events, written)
 
     def give_up(self) -> None:
         """Make the log agree with memory after a block has raised.

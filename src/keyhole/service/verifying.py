@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from keyhole.errors import FileError
+import msgspec
+
+from keyhole.errors import FileError, KeyholeError
 from keyhole.files import Path
 from keyhole.service import tables
 from keyhole.service.eventfile import EventFile
 from keyhole.service.fold import LoopReplay
 from keyhole.service.loading import fingerprint
-from keyhole.service.packing import are_close, packed
+from keyhole.service.packing import are_close, digest, packed
 from keyhole.service.reading import WholeFold, all_rows, reading
 from keyhole.service.store import Store, event_row
 
@@ -33,7 +35,7 @@ class Verified:
         Snapshots that equal the state at their row: to the bit, or to 1e-9 if another version or
         kind of machine made them.
     sha256 : str
-        The checksum of the state after the last row.
+        The checksum of the state after the last row, the same by every version of Python.
     """
 
     loop: str
@@ -94,7 +96,7 @@ def _verified(
         raise FileError(f"loop {name!r}: {reason}") from None
     _check_events(store, number, name, whole.events)
     _check_rewards(store, number, name, whole.events)
-    state = hashlib.sha256(packed(whole.replay.bandit)).hexdigest()
+    state = digest(packed(whole.replay.bandit))
     return Verified(name, whole.journal.seq, whole.decisions, whole.index.learned, snapshots, state)
 
 
@@ -115,7 +117,13 @@ def _check_snapshot(replay: LoopReplay, seq: int, mark: str, checksum: bytes, mo
     if hashlib.sha256(model).digest() != checksum:
         raise FileError(f"the snapshot at row {seq} is damaged: its checksum is another one")
     state = packed(replay.bandit)
-    if state != model and (mark == fingerprint() or not are_close(state, model)):
+    if state == model:
+        return
+    try:
+        is_same = digest(state) == digest(model)
+    except (msgspec.MsgspecError, KeyholeError, KeyError, ValueError) as reason:
+        raise FileError(f"the snapshot at row {seq} is damaged: {reason}") from None
+    if not is_same and (mark == fingerprint() or not are_close(state, model)):
         raise FileError(f"the snapshot at row {seq} is not the state of the rows up to it")
 
 

@@ -60,6 +60,7 @@ class Writer:
         self._is_planned = False  # whether `flush` is to be called
         self._must_commit = False  # whether the thread has to commit what waits
         self._is_busy = False  # whether some thread commits
+        self._holds = False  # whether units are to be joined first
         self._ends = False
         self.submitted = last  # the number of the last unit that was submitted
         self.committed = last  # and of the last that is on the disk
@@ -87,15 +88,20 @@ class Writer:
     @contextmanager
     def together(self) -> Iterator[None]:
         """Write all units of a block in one transaction; only this thread may submit meanwhile."""
-        with self._lock:  # nobody can take units out of those that wait
-            first = len(self._waiting)
-            try:
-                yield
-            finally:
-                units = self._waiting[first:]
-                if len(units) > 1:
+        with self._lock:
+            before, self._holds = self.submitted, True  # nobody takes units meanwhile
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holds = False
+                n = self.submitted - before
+                if 1 < n <= len(self._waiting):  # after a failure none is left
+                    units = self._waiting[-n:]
                     empty = Unit.joined([])
-                    self._waiting[first:] = [Unit.joined(units), *[empty] * (len(units) - 1)]
+                    self._waiting[-n:] = [Unit.joined(units), *[empty] * (n - 1)]
+                if self._has_work():
+                    self._work.notify()
 
     def gather(self, later: Callable[[Callable[[], None]], object] | None) -> None:
         """Write all units of a turn of an event loop in one transaction.
@@ -205,7 +211,9 @@ class Writer:
         """Whether the thread has units to commit, or nothing to do any more."""
         if self._is_busy:
             return False
-        return self._ends or self.failure is not None or bool(self._must_commit and self._waiting)
+        if self._ends or self.failure is not None:
+            return True
+        return bool(self._must_commit and self._waiting) and not self._holds
 
     def _commit(self, units: list[Unit]) -> None:
         started = time.perf_counter()

@@ -143,7 +143,7 @@ class LoggedBandit(ChangesTerms):
         if learned.fixed:
             fixed, learned.fixed = learned.fixed, []
             many = [
-                {"event": self._terms.events.pop(one.key), "term": _row_term(one)}
+                {"event": self._terms.events.pop(one.key), "term": row_term(one)}
                 for one in fixed
                 if one.key in self._terms.events
             ]
@@ -368,21 +368,64 @@ class LoggedBandit(ChangesTerms):
             Whether they were learned together.
         """
         self._write_given(log, decisions)
-        many: list[dict[str, Any]] = [
-            {"event": one.id, "value": value, "again": again}
-            for one, value in zip(decisions, rewards, strict=True)
-        ]
-        if not self._learned.is_plain:
-            self._add_counted(many, decisions)
+        many = self.reward_fields(decisions, rewards, weights)
         for k, fields in enumerate(many):
+            fields["again"] = again
             if batch:
                 fields["batch"] = (k, len(many))
-            if weights is not None:
-                fields["weight"] = float(weights[k])
         if len(many) == 1:
             log.append(rows.Reward, **many[0])
         elif many:
             log.append_all(rows.Reward, many)
+
+    def reward_fields(
+        self, decisions: list[Decision], rewards: list[float], weights: Floats | None
+    ) -> list[dict[str, Any]]:
+        """Return the fields of the rows of rewards that were just learned.
+
+        Parameters
+        ----------
+        decisions, rewards : list
+            The decisions and their rewards.
+        weights : ndarray or None
+            Their weights.
+        """
+        many: list[dict[str, Any]] = [
+            {"event": one.id, "value": value} for one, value in zip(decisions, rewards, strict=True)
+        ]
+        if not self._learned.is_plain:
+            self._add_counted(many, decisions)
+        if weights is not None:
+            for fields, weight in zip(many, weights.tolist(), strict=True):
+                fields["weight"] = weight
+        return many
+
+    def learn_again(self, decision: Decision, reward: float) -> dict[str, Any]:
+        """Learn a reward of the log, and return the fields of its row that follow from that.
+
+        Parameters
+        ----------
+        decision : Decision
+            The decision.
+        reward : float
+            Its reward.
+        """
+        weights = self._weights([decision])
+        self._prepare_to_learn()
+        self._unlogged.learn(self, decision, reward)
+        [fields] = self.reward_fields([decision], [reward], weights)
+        return fields
+
+    def fixed_term(self, key: str | None) -> tuple[str | None, rows.Term | None]:
+        """Return the event and the term of a reward that has waited, and has its term by now.
+
+        Parameters
+        ----------
+        key : str or None
+            What it was found by.
+        """
+        found = [one for one in self._learned.fixed or [] if one.key == key]
+        return self._terms.events.get(key or ""), row_term(found[0]) if found else None
 
     def _add_counted(self, many: list[dict[str, Any]], decisions: list[Decision]) -> None:
         """Add to the fields of rewards how these count, where they are not learned as they came.
@@ -499,5 +542,6 @@ class LoggedBandit(ChangesTerms):
             log.append(rows.Arms, removed=list(given))
 
 
-def _row_term(one: Term) -> rows.Term:
+def row_term(one: Term) -> rows.Term:
+    """Return a term of the sums as rows have it."""
     return rows.Term(arm=one.arm, value=one.reward, x=one.design.tolist(), key=one.key)

@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.core import Arm, Term, amend_term, forget_terms, terms_in_sums
 from keyhole.errors import InvalidValue
-from keyhole.online.log import rows
+from keyhole.online.log import Store, rows
 from keyhole.online.log.decisions import decision_of
 from keyhole.online.log.terms import Learned
 from keyhole.online.logged.reading import ReadsRows
@@ -62,6 +62,18 @@ class ChangesTerms(ReadsRows):
     def has_waiting(self, arms: Collection[Arm]) -> bool:
         """Tell whether rewards of some of these arms wait until units are known."""
         return any(one.arm in arms for one in self._learned.waiting)
+
+    def terms_of(self, log: Store, event: str) -> list[rows.Term]:
+        """Return what the sums have of the rewards of an event now.
+
+        Parameters
+        ----------
+        log : Store
+            The log.
+        event : str
+            The id of the event.
+        """
+        return [one for one in map(self._term, self._rewards_of(log, event)) if one is not None]
 
     def _term(self, one: Learned) -> rows.Term | None:
         terms, learned, arm = self._terms, self._learned, one.term.arm
