@@ -14,6 +14,11 @@ import keyhole as kh
 # Values that are clipped are a part of these lives.
 pytestmark = pytest.mark.filterwarnings("ignore::keyhole.KeyholeWarning")
 SUMS = ("precision", "moment", "squares", "count")
+# The refusal of a term that is too large, by whether its observation is.
+REFUSED = {
+    True: "the observation of arm .* must be at most 1e6 times those of its other events",
+    False: "the reward times its observation of arm .* must be at most 1e12 times those",
+}
 FEATURES = kh.Features(
     numbers=["age", "basket"],
     categories={"city": "grow"},
@@ -414,7 +419,7 @@ def test_what_would_leave_rounding_alone_in_the_sums_cannot_be_forgotten(
             rows.append((y, value))
     before = bandit.without_log().to_bytes()
     if outcome == "refused":
-        with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+        with pytest.raises(kh.InvalidValue, match=REFUSED[size > 1.0]):
             bandit.forget(odd)
         assert bandit.without_log().to_bytes() == before
         return
@@ -444,7 +449,7 @@ def test_rounding_is_seen_in_the_part_that_it_is_in(path: Path, sharing: Any) ->
             large.append(decision.id)
     if sharing == "shared":
         bandit.forget(large.pop())  # the other one is as large
-    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+    with pytest.raises(kh.InvalidValue, match=REFUSED[True]):
         bandit.forget(large.pop())
     assert np.isfinite(bandit.posterior.mean).all()
     assert kh.Log(path).replay().to_bytes() == bandit.without_log().to_bytes()
@@ -462,9 +467,9 @@ def test_rounding_is_seen_in_rewards_whose_predictions_are_young(path: Path) -> 
         bandit.learn(decision, 1e20 if t == 40 else float(rng.normal(1.0)))
         if t == 40:
             event = decision.id
-    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+    with pytest.raises(kh.InvalidValue, match=REFUSED[False]):
         bandit.forget(event)
-    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+    with pytest.raises(kh.InvalidValue, match=REFUSED[False]):
         bandit.amend(event, 1.0)
 
 
@@ -481,7 +486,7 @@ def test_rounding_is_seen_in_arms_that_are_known_by_their_features(path: Path) -
         arm = {f"arm-{t}": {"t": "xy"[t % 2]}}
         decision = bandit.choose({"a": float(rng.normal())}, among=arm)
         bandit.learn(decision, 1e20 if t == 69 else float(rng.normal(1.0)))
-    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+    with pytest.raises(kh.InvalidValue, match=REFUSED[False]):
         bandit.forget(decision.id)
 
 
@@ -493,8 +498,24 @@ def test_a_large_observation_of_a_large_reward_cannot_be_forgotten(path: Path) -
         bandit.learn(decision, 9e11 if t == 9 else 1.0)
         if t == 9:
             event = decision.id
-    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+    with pytest.raises(kh.InvalidValue, match=REFUSED[False]):
         bandit.forget(event)
+
+
+def test_a_refusal_says_the_ratio_and_the_fix(path: Path) -> None:
+    """Prior and others: 1 + 3 = 2^2, beside (4e6)^2; all of these squares are exact."""
+    bandit: Any = kh.Bandit(kh.ThompsonSampling(v=1.0), arms=["A"], dim=1, seed=1, log=path)
+    for y in (1.0, 1.0, 1.0, 4e6):
+        decision = bandit.choose([y])
+        bandit.learn(decision, 0.5)
+    with pytest.raises(kh.InvalidValue) as refused:
+        bandit.forget(decision.id)
+    assert str(refused.value) == (
+        "the observation of arm 'A' must be at most 1e6 times those of its other events to be "
+        "forgotten or amended, got 2e+06: export the log, fit its other rows with kh.fit, and go "
+        "on with that bandit"
+    )
+    bandit.amend(decision.id, 1.0)  # its observation stays
 
 
 def test_all_terms_of_an_event_are_taken_out_together(path: Path) -> None:
@@ -504,7 +525,7 @@ def test_all_terms_of_an_event_are_taken_out_together(path: Path) -> None:
     decision = bandit.choose([1.0, 1.7e9])
     bandit.learn(decision, 1.0)
     bandit.learn(decision, 1.0, again=True)
-    with pytest.raises(kh.InvalidValue, match="its rounding would be all that stays"):
+    with pytest.raises(kh.InvalidValue, match=REFUSED[True]):
         bandit.forget(decision.id)
 
 

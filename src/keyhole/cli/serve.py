@@ -19,7 +19,7 @@ Examples:
 [bold]keyhole keys add web --role decide --role reward && keyhole serve --host 0.0.0.0[/]
 """
 
-Data = Annotated[Path, typer.Option(help="Folder of the service, which is made if need be.")]
+Data = Annotated[Path, typer.Option(help="Folder of the service; made if it does not exist.")]
 FOLDER = Path("keyhole-data")
 
 

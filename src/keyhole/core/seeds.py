@@ -72,8 +72,8 @@ def choice_streams(seed: Seed) -> Bits:
 def key_streams(streams: Bits, key: bytes, name: str) -> None:
     """Set the streams that a choice is drawn from by a keyed hash of its name.
 
-    Who does not have the key cannot tell the numbers of any name, and whoever has it draws the same
-    ones again. A hash needs no further mixing.
+    Without the key the numbers of a name cannot be predicted; with it the same numbers are drawn
+    again. A hash needs no further mixing.
 
     Parameters
     ----------

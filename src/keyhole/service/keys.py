@@ -5,7 +5,7 @@ added and revoked while it runs. Everyone who may write to the folder may add ke
 to make the first. A running service reads the file again when it has changed.
 
 A key is 256 random bits. Its digest is SHA-256: a slow hash protects passwords, which can be
-guessed, and nobody guesses 256 bits.
+guessed, and 256 bits cannot be guessed.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ class LoopLearning(LoopUnits):
         return None if reward.learning == "at_once" else self._now() + reward.seconds
 
     def _begin(self, event: Event) -> None:
-        """Learn what is learned of an event when it becomes active."""
+        """Learn the held rewards, or the default, of an event that becomes active."""
         if self.settings.reward.learning == "at_end" or not event.learns:
             return
         total = self._learnable_total(event)

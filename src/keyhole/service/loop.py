@@ -1,8 +1,8 @@
 """`Loop`: one bandit of the service, the events it has decided, and what is learned of them.
 
 A call changes memory at once and returns the number of the unit that it wrote; its answer may be
-sent when that unit is on the disk. Units are committed in order, so what a decision was based on is
-never less durable than the decision itself.
+sent when that unit is on the disk. Units are committed in order, so a decision is never
+more durable than the rows it depends on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`LoopUnits`: what one call of a loop writes is handed over as one unit, or not at all."""
+"""`LoopUnits`: the rows of one call of a loop form one unit, submitted whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`Writer`: commits all waiting units in one transaction, again and again.
 
-While the disk confirms one transaction, the units of the next gather. So the time of a commit is
-shared by all who wait (group commit), and a unit is committed after all that were submitted before
-it: what is in the database is always a beginning of what was submitted.
+While the disk confirms one transaction, the units of the next gather, so that all of them share the
+time of one commit (group commit). Units are committed in the order of submission: the database
+always holds a prefix of the submitted units.
 
 A commit is done by a thread of its own, or by the thread that ends a turn of an event loop. With a
 thread of its own others go on while the disk works, but Python runs one of them at a time, and to

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -67,14 +68,18 @@ class Loss(NamedTuple):
         )
 
     def check(self, arm: object) -> None:
-        """Raise `InvalidValue` if rounding would be all that stays."""
-        if self.observation > LOST or self.moment > LOST_MOMENT:
-            what = "observation" if self.observation > LOST else "reward"
-            raise InvalidValue(
-                f"the {what} is so much larger than those of the others of arm {arm!r} that its "
-                "rounding would be all that stays in the sums, and nothing was changed: fit the "
-                "other rows of the exported log with kh.fit, and go on with that bandit"
-            )
+        """Raise `InvalidValue` if only rounding would be left in the sums."""
+        for what, square, largest in (
+            ("observation", self.observation, LOST),
+            ("reward times its observation", self.moment, LOST_MOMENT),
+        ):
+            if square > largest:
+                raise InvalidValue(
+                    f"the {what} of arm {arm!r} must be at most 1e{math.log10(largest) / 2:.0f} "
+                    "times those of its other events to be forgotten or amended, got "
+                    f"{math.sqrt(square):.3g}: export the log, fit its other rows with kh.fit, "
+                    "and go on with that bandit"
+                )
 
     def messages(self, arm: object, rewards: Sequence[float]) -> list[str]:
         """Return warnings of what stays.

@@ -1,4 +1,4 @@
-"""Garbage collection of the server's process: full collections when nobody waits.
+"""Garbage collection of the server's process: full collections between requests.
 
 Python searches all objects for cycles again and again while their number grows. With 20,000 events
 in memory that takes 100 ms, several times a minute, in the middle of requests. The service makes
