@@ -63,10 +63,22 @@ def _performed(service: Service, ask: Ask) -> tuple[Answer, int]:
     return {"version": loop.version, **answer}, loop.unit
 
 
-def answered(service: Service, ask: Ask) -> Answer:
-    """Return the answer to an ask after it is on the disk, or the refusal."""
+def answered(service: Service, ask: Ask, end: Callable[[], None] | None = None) -> Answer:
+    """Return the answer to an ask after it is on the disk, or the refusal.
+
+    Parameters
+    ----------
+    service : Service
+        The service.
+    ask : dict
+        The ask.
+    end : callable, optional
+        Ends the turn of an event loop, in which the ask is committed.
+    """
     try:
         answer, unit = perform(service, ask)
+        if end is not None:
+            end()
         service.wait(unit)
     except KeyholeError as reason:
         return refusal(reason)
@@ -164,10 +176,27 @@ class Load:
         return round(self.random.gauss(0.0, 1.0), 6)
 
 
+class Turn:
+    """An event loop, whose turn ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.planned: list[Callable[[], None]] = []
+
+    def plan(self, one: Callable[[], None]) -> None:
+        self.planned.append(one)
+
+    def end(self) -> None:
+        planned, self.planned = self.planned, []
+        for one in planned:
+            one()
+
+
 def drive(
     service: Service, asks: Iterator[Ask], tell: Callable[[Ask, Answer | None], None], luck: int
 ) -> None:
     """Put asks to a service, some at a time, and tell each before it is asked and once answered.
+
+    Most are committed at the end of a turn, as by a server, and the others by the writer's thread.
 
     Parameters
     ----------
@@ -180,7 +209,8 @@ def drive(
     luck : int
         A seed, for how many are asked at a time.
     """
-    rng = random.Random(luck)
+    rng, turn = random.Random(luck), Turn()
+    service.gather(turn.plan)
     more = True
     while more:
         waiting: list[tuple[Ask, Answer, int]] = []
@@ -192,6 +222,8 @@ def drive(
                 waiting.append((ask, *perform(service, ask)))
             except KeyholeError as reason:
                 waiting.append((ask, refusal(reason), 0))
+        if rng.random() < 0.7:
+            turn.end()
         for ask, answer, unit in waiting:
             try:
                 service.wait(unit)

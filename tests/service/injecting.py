@@ -10,7 +10,7 @@ import apsw
 from keyhole.errors import KeyholeError
 from keyhole.service import Service
 from tests.service.disks import Faulty
-from tests.service.driving import Answer, Ask, answered
+from tests.service.driving import Answer, Ask, Turn, answered
 from tests.service.history import check
 
 SETTINGS: dict[str, Any] = {
@@ -47,10 +47,13 @@ class Scenario:
         An empty folder.
     disk : Faulty
         The disk.
+    by_turn : bool
+        Commit at the end of a turn, as a server does, and not by the writer's thread.
     """
 
-    def __init__(self, folder: str, disk: Faulty) -> None:
+    def __init__(self, folder: str, disk: Faulty, *, by_turn: bool) -> None:
         self.folder, self.disk = folder, disk
+        self.turn, self.by_turn = Turn(), by_turn
         self.history: list[tuple[Ask, Answer | None]] = []
         self.time = 1000.0
         self.service: Service | None = None
@@ -62,6 +65,7 @@ class Scenario:
         if self.service is None:
             self.service = Service(self.folder, now=self.now, vfs=self.disk.name)
             self.service.store._writer.wal_autocheckpoint(6)
+            self.service.gather(self.turn.plan)
         return self.service
 
     def run(self, asks: list[Ask]) -> None:
@@ -72,7 +76,8 @@ class Scenario:
                 if ask["do"] in ("keep", "tick", "recover"):
                     self._do(service, ask["do"])
                 else:
-                    self.history.append((ask, answered(service, ask)))
+                    end = self.turn.end if self.by_turn else None
+                    self.history.append((ask, answered(service, ask, end)))
             except KeyholeError:
                 self.history.append((ask, None)) if "loop" in ask else None
 
@@ -115,7 +120,7 @@ def is_final(answer: Answer) -> bool:
 
 
 def inject(
-    k: int, *, lasts: bool, error: type[apsw.Error] = apsw.IOError
+    k: int, *, lasts: bool, error: type[apsw.Error] = apsw.IOError, by_turn: bool = False
 ) -> tuple[list[str], list[Any]]:
     """Run the scenario with an error at the k-th call; return what failed, and the history.
 
@@ -127,11 +132,13 @@ def inject(
         Whether all later calls fail too, until the second part.
     error : type
         The error of SQLite.
+    by_turn : bool, default False
+        As of `Scenario`.
     """
     disk = Faulty(f"faulty-{k}-{lasts}")
     try:
         with tempfile.TemporaryDirectory() as folder:
-            scenario = Scenario(folder, disk)
+            scenario = Scenario(folder, disk, by_turn=by_turn)
             disk.set(k, lasts=lasts, error=error)
             try:
                 scenario.run(FIRST)
@@ -148,7 +155,7 @@ def calls() -> int:
     disk = Faulty("counting")
     try:
         with tempfile.TemporaryDirectory() as folder:
-            scenario = Scenario(folder, disk)
+            scenario = Scenario(folder, disk, by_turn=False)
             scenario.run(FIRST)
             made = disk.calls
             scenario.finish()
@@ -173,5 +180,7 @@ def inject_all(step: int = 1) -> Counter[str]:
     last = calls()
     for first, (error, lasts) in enumerate(KINDS, start=1):
         for k in range(first, last + 1, step):
-            failed.update(inject(k, lasts=lasts, error=error)[0])
+            # In turns: two kinds of error at each call go either way.
+            by_turn = ((k - first) // step + first) % 2 == 0
+            failed.update(inject(k, lasts=lasts, error=error, by_turn=by_turn)[0])
     return failed

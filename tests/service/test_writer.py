@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from keyhole.errors import FileUnusable
 from keyhole.service.store import Unit
 from keyhole.service.writer import MAX_UNITS, SLOW, Writer
+from tests.service.driving import Turn
 
 
 class Disk:
@@ -37,21 +37,6 @@ class Disk:
 
 def unit(number: int) -> Unit:
     return Unit([], [], [number], [])  # type: ignore[list-item] # what tells it from others
-
-
-class Turn:
-    """An event loop, whose turn ends when it is told to."""
-
-    def __init__(self) -> None:
-        self.planned: list[Callable[[], None]] = []
-
-    def plan(self, one: Callable[[], None]) -> None:
-        self.planned.append(one)
-
-    def end(self) -> None:
-        planned, self.planned = self.planned, []
-        for one in planned:
-            one()
 
 
 @pytest.fixture
