@@ -4,6 +4,7 @@ The service reads columns, the tables of loops and rewards, and snapshots withou
 """
 
 import hashlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,108 @@ def test_a_damaged_snapshot_is_told(tmp_path: Path) -> None:
     changed(tmp_path, "UPDATE snapshot SET model = zeroblob(length(model))")
     with pytest.warns(KeyholeWarning, match="is damaged"), Service(tmp_path) as service:
         assert np.isfinite(service.loop("home").bandit.posterior.mean).all()
+
+
+TERMS = {"plain": PLAIN, "units": {**PLAIN, "intercept": True, "standardize": True}}
+
+
+@pytest.fixture(scope="module", params=TERMS)
+def changed_terms(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, bytes]:
+    """A database with rewards of every kind, one amended and one forgotten, and no snapshot."""
+    folder = tmp_path_factory.mktemp(request.param)
+    settings = {**TERMS[request.param], "reward": {"learn": "provisional", "default": 0.0}}
+    rng = np.random.default_rng(1)
+    with Service(folder) as service:
+        loop = service.create("home", settings)
+        for k in range(60):
+            x = rng.standard_normal(2).tolist()
+            service.decide("home", DecideRequest(context=x, event_id=f"o-{k}"))
+            if k % 2:
+                loop.reward(f"o-{k}", float(k % 3) + 0.5)
+        loop.forget("o-7")
+    changed(folder, "DELETE FROM snapshot")
+    verify(folder)
+    return request.param, (folder / "keyhole.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("forget", "terms", []),
+        ("forget", "terms", "value"),
+        ("forget", "terms", "x"),
+        ("amend", "term", None),
+        ("amend", "term", "value"),
+        ("amend", "term", "x"),
+        ("counted", "term", "value"),
+        ("counted", "term", "x"),
+        ("reward", "x", [1.0, 0.3, 0.3]),
+        ("reward", "counted", 0.25),
+        ("reward", "key", "other-1.0"),
+        ("reward", "weight", 0.5),
+        ("reward", "dropped", True),
+    ],
+)
+def test_terms_that_do_not_follow_are_found(
+    tmp_path: Path, changed_terms: tuple[str, bytes], kind: str, name: str, value: Any
+) -> None:
+    """What forgetting and amending take out of the sums is written down, and could be changed."""
+    which, content = changed_terms
+    (tmp_path / "keyhole.db").write_bytes(content)
+    if kind == "counted" and which == "plain":
+        kind, name, value = "reward", "seen", "AAAAAAAA8D8AAAAAAADwPw=="  # no reward waits there
+    seq, body = row_at(tmp_path, kind, -1)
+    row = msgspec.json.decode(body)
+    if value in ("value", "x"):  # of a term
+        term = row[name][0] if name == "terms" else row[name]
+        term[value] = 9.0 if value == "value" else [9.0] * len(term["x"])
+    elif value is None:
+        del row[name]
+    else:
+        row[name] = value
+    changed(
+        tmp_path, "UPDATE log SET body = ? WHERE seq = ?", msgspec.json.encode(row) + b"\n", seq
+    )
+    with pytest.raises(FileError, match=f"row {seq} "):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER lose BEFORE INSERT ON reward BEGIN SELECT RAISE(IGNORE); END",
+        "DROP INDEX event_due",
+        "CREATE TABLE more(x)",
+    ],
+)
+def test_other_tables_indexes_and_triggers_are_refused(
+    tmp_path: Path, pristine: bytes, statement: str
+) -> None:
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    changed(tmp_path, statement)
+    with pytest.raises(FileError, match="other tables, indexes or triggers"):
+        verify(tmp_path)
+    with pytest.raises(FileError, match="other tables, indexes or triggers"):
+        Service(tmp_path)
+
+
+def test_a_snapshot_is_compared_by_what_it_says(tmp_path: Path, pristine: bytes) -> None:
+    """Versions of Python write other headers of its files around the same content."""
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    connection = sqlite3.connect(tmp_path / "keyhole.db")
+    [(model,)] = connection.execute("SELECT model FROM snapshot")
+    found = msgspec.msgpack.decode(model, type=packing.Packed)
+    header = found.bandit.index(b"PK\x03\x04")
+    version = found.bandit[header + 4]
+    found.bandit = b"".join(
+        (found.bandit[: header + 4], bytes([version - 1]), found.bandit[header + 5 :])
+    )
+    model = msgspec.msgpack.encode(found)
+    checksum = hashlib.sha256(model).digest()
+    connection.execute("UPDATE snapshot SET model = ?, sha256 = ?", (model, checksum))
+    connection.commit()
+    connection.close()
+    [other] = verify(tmp_path)
+    assert other.snapshots == 1

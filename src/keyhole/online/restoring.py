@@ -293,6 +293,8 @@ def _check_inverse(some: Posterior) -> None:
     diagonals = [np.einsum("kdd->kd", matrix) for matrix in (precision, covariance)]
     if not all((diagonal > 0).all() for diagonal in diagonals):
         raise FileError("the saved precision or covariance is not positive")
+    if (some.state.bound < diagonals[1].max(axis=1) * (1.0 - DRIFT)).any():
+        raise FileError("the saved bounds are below the saved covariance")
     size = np.sqrt(diagonals[0])
     scaled = precision / size[:, :, None] / size[:, None, :]
     lowest = np.linalg.eigvalsh(scaled)[:, 0]

@@ -79,9 +79,14 @@ def are_close(first: bytes, second: bytes) -> bool:
 
 
 def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return the header, the arrays and the terms of a snapshot, but for who has written it."""
+    """Return the header, the arrays and the terms of a snapshot, but for who has written it.
+
+    Bounds of eigenvalues are left out: they only save time, and GreedyFirst lowers them when it
+    chooses, which a start does not repeat.
+    """
     found = msgspec.msgpack.decode(content, type=Packed)
     arrays = read_arrays(found.bandit)
+    arrays.pop("bound", None)
     header = json.loads(str(arrays.pop("header")))
     del header["written_by"]
     return header, arrays, found.terms
