@@ -9,7 +9,8 @@ import msgspec
 from keyhole.service.http import batches, responses
 from keyhole.service.http.proposing import check_first, proposed
 from keyhole.service.http.request import Request
-from keyhole.service.http.responses import JSON, Response
+from keyhole.service.http.responses import JSON
+from keyhole.service.http.routing import Answered
 from keyhole.service.loop import Decided
 from keyhole.service.requests import DecideRequest
 from keyhole.service.service import UnknownLoop
@@ -22,7 +23,7 @@ REPLAY = (JSON, (b"idempotent-replay", b"true"))
 _decoder = msgspec.json.Decoder(DecideRequest)
 
 
-def decide(app: Application, request: Request, body: bytes) -> tuple[Response, int]:
+def decide(app: Application, request: Request, body: bytes) -> Answered:
     """Decide.
 
     Parameters
@@ -65,7 +66,7 @@ def decided_by(app: Application, request: Request, given: DecideRequest) -> Deci
         return service.decide(name, given)
 
 
-async def decide_batch(app: Application, request: Request) -> Response:
+async def decide_batch(app: Application, request: Request) -> Answered:
     """Decide for each line, and answer each with a status of its own."""
 
     def one(number: int, line: bytes) -> tuple[int, Any]:

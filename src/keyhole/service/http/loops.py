@@ -10,7 +10,7 @@ from keyhole.errors import InvalidValue
 from keyhole.service.candidates import check_missing, check_named
 from keyhole.service.http import responses
 from keyhole.service.http.request import Request
-from keyhole.service.http.responses import Response
+from keyhole.service.http.routing import Answered
 from keyhole.service.loop import Loop
 from keyhole.service.requests import Context, check_id
 from keyhole.service.settings import LoopSettings
@@ -92,7 +92,7 @@ def view(loop: Loop) -> LoopView:
     )
 
 
-async def put_loop(app: Application, request: Request) -> Response:
+async def put_loop(app: Application, request: Request) -> Answered:
     """Create a loop, or change the settings of one: 201 or 200."""
     settings = _settings.decode(await request.body(app.limits.body))
     service, name = app.ready(), request.params[0]
@@ -101,28 +101,22 @@ async def put_loop(app: Application, request: Request) -> Response:
     app.limits.check_value("features", settings.features)
     is_new = name not in service.names
     loop = service.create(name, settings)
-    response = responses.json(view(loop), 201 if is_new else 200)
-    await app.commits.wait(loop.unit)
-    return response
+    return responses.json(view(loop), 201 if is_new else 200), loop.unit
 
 
-async def get_loop(app: Application, request: Request) -> Response:
+async def get_loop(app: Application, request: Request) -> Answered:
     """Show a loop."""
     loop = app.ready().loop(request.params[0])
-    response = responses.json(view(loop))
-    await app.commits.wait(loop.unit)
-    return response
+    return responses.json(view(loop)), loop.unit
 
 
-async def list_loops(app: Application, _request: Request) -> Response:
+async def list_loops(app: Application, _request: Request) -> Answered:
     """List the loops. A key that is for one loop may not."""
     service = app.ready()
-    response = responses.json(LoopList(loops=service.names))
-    await app.commits.wait(service.writer.submitted)
-    return response
+    return responses.json(LoopList(loops=service.names)), service.writer.submitted
 
 
-async def change_arms(app: Application, request: Request) -> Response:
+async def change_arms(app: Application, request: Request) -> Answered:
     """Add or remove arms."""
     given = _arms.decode(await request.body(app.limits.body))
     check_arms(app, given.add)
@@ -135,9 +129,7 @@ async def change_arms(app: Application, request: Request) -> Response:
         loop.add_arms(given.add)
     if given.remove:
         loop.remove_arms(given.remove)
-    response = responses.json(view(loop))
-    await app.commits.wait(loop.unit)
-    return response
+    return responses.json(view(loop)), loop.unit
 
 
 def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) -> None:
@@ -158,7 +150,7 @@ def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) ->
             app.limits.check_record(f"arms: {name}", arms[name])
 
 
-async def observe(app: Application, request: Request) -> Response:
+async def observe(app: Application, request: Request) -> Answered:
     """Take note of contexts without a decision."""
     given = _observations.decode(await request.body(app.limits.batch))
     if not given.contexts:
@@ -171,6 +163,4 @@ async def observe(app: Application, request: Request) -> Response:
         if loop.settings.features is not None:
             check_named(loop.bandit, context)
     loop.observe(given.contexts)
-    response = responses.json(Changed(version=loop.version))
-    await app.commits.wait(loop.unit)
-    return response
+    return responses.json(Changed(version=loop.version)), loop.unit
