@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.service.candidates import check_missing, check_named
 from keyhole.service.http import responses
+from keyhole.service.http.problems import Problem
 from keyhole.service.http.request import Request
 from keyhole.service.http.routing import Answered
+from keyhole.service.http.turns import STEPS, Turns
 from keyhole.service.loop import Loop
 from keyhole.service.requests import Context, check_id
 from keyhole.service.settings import LoopSettings
@@ -151,16 +153,53 @@ def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) ->
 
 
 async def observe(app: Application, request: Request) -> Answered:
-    """Take note of contexts without a decision."""
-    given = _observations.decode(await request.body(app.limits.batch))
-    if not given.contexts:
+    """Take note of contexts without a decision, in turns."""
+    given = _observations.decode(await request.body(app.limits.batch)).contexts
+    if not given:
         raise InvalidValue("contexts must have at least one, got none")
-    for context in given.contexts:
-        app.limits.check_record("contexts", context)
-    loop = app.ready().loop(request.params[0])
-    for context in given.contexts:
-        check_missing(loop.settings, context)
-        if loop.settings.features is not None:
-            check_named(loop.bandit, context)
-    loop.observe(given.contexts)
-    return responses.json(Changed(version=loop.version)), loop.unit
+    if len(given) > app.limits.batch_lines:
+        raise Problem(
+            413,
+            f"contexts must be at most {app.limits.batch_lines}, got {len(given)}: send them in "
+            "parts",
+        )
+    turns, name = Turns(app), request.params[0]
+    loop = app.ready().loop(name)
+    for context in given:  # all, before the first is observed
+        check_observation(app, loop, context)
+        await turns.step()
+    for first in range(0, len(given), STEPS):
+        loop = app.ready().loop(name)  # again in each turn: the disk may have failed
+        try:
+            loop.observe(given[first : first + STEPS])
+        except InvalidValue as reason:
+            raise InvalidValue(f"{reason}{_observed(first)}") from None
+        turns.add(loop.unit)
+        await turns.end()
+    return responses.json(Changed(version=loop.version)), turns.unit
+
+
+def check_observation(app: Application, loop: Loop, context: Context) -> None:
+    """Raise `InvalidValue` if a context is too large, or is not of the kind that a loop takes.
+
+    Parameters
+    ----------
+    app : Application
+        The application, with its limits.
+    loop : Loop
+        The loop.
+    context : dict or list
+        The context.
+    """
+    app.limits.check_record("contexts", context)
+    check_missing(loop.settings, context)
+    dim = loop.settings.dim
+    if dim is None:
+        check_named(loop.bandit, context)
+    elif not isinstance(context, list) or len(context) != dim:
+        raise InvalidValue(f"contexts must be lists of {dim} numbers, got {shown(context)}")
+
+
+def _observed(count: int) -> str:
+    """Return what a refusal says of the contexts before it."""
+    return f"; the first {count} contexts were observed, and none after them" if count else ""
