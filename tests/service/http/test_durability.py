@@ -205,3 +205,33 @@ def test_routes_of_the_process_answer_while_the_disk_confirms_nothing(
     slow.leave_waiting("home")
     wire = slow.run(written(Case(), name), until=lambda wire: b" 200 OK" in wire.written)
     assert wire.written
+
+
+def test_only_a_new_loop_keeps_the_writer_from_writing(
+    slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To load or recover a loop needs the writer's thread, and would wait for ever."""
+    writer, held = slow.app.service.writer, []
+    together = writer.together
+
+    def counted() -> Any:
+        held.append(len(slow.app.service.names))
+        return together()
+
+    monkeypatch.setattr(writer, "together", counted)
+    native, ranking = f"POST {LOOP}/decide", PERSONAL[0][0]
+    other = ranking.replace("/personalizer", "/loops/{loop}/personalizer", 1)
+    before = len(slow.app.service.names)
+    for name, case in (
+        (native, Case(CONTEXT)),
+        (native, Case(FIRST, loop="first")),
+        (ranking, Case(RANK)),
+        (other, Case(RANK, loop="second")),
+        (other, Case(RANK, loop="second")),
+    ):
+        connection = slow.connect()
+        connection.data_received(written(case, name))
+        slow.runner.run(slow.confirm())
+        connection.connection_lost(None)
+    assert held == [before, before + 1]
+    assert len(slow.app.service.names) == before + 2

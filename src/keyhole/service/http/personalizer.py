@@ -13,8 +13,8 @@ import msgspec
 from keyhole.service.digests import request_digest
 from keyhole.service.http import rank, responses
 from keyhole.service.http.about import About
+from keyhole.service.http.deciding import check_may_make, decided_first
 from keyhole.service.http.problems import Problem
-from keyhole.service.http.proposing import check_first
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import Response
 from keyhole.service.http.routing import Answered, Route, StraightHandler
@@ -102,20 +102,20 @@ def ranked(app: Application, request: Request, body: bytes, name: str) -> Answer
     rank.check_once(body)
     app.limits.check_decide(given)
     service = app.ready()
-    with service.writer.together():  # the request is in the log as a whole, or not at all
-        try:
-            loop = service.loop(name)
-        except UnknownLoop:
-            if "admin" not in request.key.roles:
-                raise
-            settings = rank.proposed(given)
-            check_first(settings, rank.without_unknown(settings, given)[0])
-            loop = service.create(name, settings)
-        kept, ignored = rank.without_unknown(loop.settings, given)
-        # The digest is of the whole request, and not of the part that the loop uses.
-        decided = service.decide(name, kept, request_digest(given))
+    try:
+        settings, is_new = service.loop(name).settings, False
+    except UnknownLoop as unknown:
+        check_may_make(request, unknown)
+        settings, is_new = rank.proposed(given), True
+    kept, ignored = rank.without_unknown(settings, given)
+    # The digest is of the whole request, and not of the part that the loop uses.
+    digest = request_digest(given)
+    if is_new:
+        decided = decided_first(service, name, settings, kept, digest)
+    else:
+        decided = service.decide(name, kept, digest)
     if not decided.is_replay:
-        loop.count_ignored(ignored)
+        service.loop(name).count_ignored(ignored)
     return responses.json(ranking(decided.answer, given.exclude), 201), decided.unit
 
 
