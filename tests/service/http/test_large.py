@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from keyhole.service import Limits, Options
-from keyhole.service.http.turns import STEPS
+from keyhole.service.http.turns import STEPS, Turns
 from tests.service.http.serving import NAMED, PLAIN, Local, local
 
 HOME = "/v1/loops/home"
@@ -144,3 +144,46 @@ def test_a_disk_that_fails_in_the_midst_is_told(
     assert calls[0] == 2
     after = home.get(HOME).json()["version"]
     assert before + 1 <= after < before + 5
+
+
+@pytest.mark.parametrize("route", ["observe", "decide:batch"])
+def test_an_answer_is_made_in_the_last_turn(
+    home: Local, route: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After another turn it would tell of rows of others, or of a writer that has failed."""
+    asked: list[int] = []
+    end = Turns.end
+
+    async def counted(turns: Turns) -> None:
+        asked.append(home.app.service.loop("home").version)
+        await end(turns)
+
+    monkeypatch.setattr(Turns, "end", counted)
+    monkeypatch.setattr("keyhole.service.http.turns.SECONDS", 10.0)
+    if route == "observe":
+        content: Any = {"contexts": [[1.0, 2.0]] * (2 * STEPS)}
+    else:
+        content = "\n".join(['{"context": [1.0, 2.0]}'] * (2 * STEPS))
+    assert home.post(f"{HOME}/{route}", content).status_code == 200
+    last = home.app.service.loop("home").version
+    assert asked
+    assert max(asked) < last
+
+
+def test_a_refusal_after_a_failure_does_not_tell_of_lost_rows(
+    home: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first turn is lost, the service recovers, and the second turn would be refused."""
+    end, count = Turns.end, [0]
+
+    async def failing(turns: Turns) -> None:
+        count[0] += 1
+        if count[0] == 3:  # after the turn of checks, and the first that observes
+            home.app.service.writer.fail(OSError("no space"))
+        await end(turns)
+
+    monkeypatch.setattr(Turns, "end", failing)
+    contexts: list[Any] = [{"hour": 1.0, "device": "mobile"}] * STEPS
+    answer = home.post(SHOP + "/observe", {"contexts": [*contexts, {"hours": 1.0}]})
+    assert count[0] == 3
+    assert answer.status_code == 503

@@ -80,6 +80,7 @@ async def answered(
     for number, line in enumerate(body.split(b"\n"), 1):
         if not line.strip():
             continue
+        await turns.begin_step()
         try:
             unit, answer = one(number, line)
         except Exception as error:  # becomes the status of its line
@@ -95,7 +96,6 @@ async def answered(
             unit = app.service.writer.submitted  # a refusal may follow from rows, too
         turns.add(unit)
         answers.append(answer)
-        await turns.step()
     return responses.lines(answers), turns.unit
 
 

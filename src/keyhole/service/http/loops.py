@@ -166,16 +166,17 @@ async def observe(app: Application, request: Request) -> Answered:
     turns, name = Turns(app), request.params[0]
     loop = app.ready().loop(name)
     for context in given:  # all, before the first is observed
+        await turns.begin_step()
         check_observation(app, loop, context)
-        await turns.step()
     for first in range(0, len(given), STEPS):
+        await turns.end()
         loop = app.ready().loop(name)  # again in each turn: the disk may have failed
+        turns.check()
         try:
             loop.observe(given[first : first + STEPS])
         except InvalidValue as reason:
             raise InvalidValue(f"{reason}{_observed(first)}") from None
         turns.add(loop.unit)
-        await turns.end()
     return responses.json(Changed(version=loop.version)), turns.unit
 
 

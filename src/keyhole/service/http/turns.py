@@ -34,28 +34,30 @@ class Turns:
         self._app, self._writer, self.unit = app, app.service.writer, NO_UNIT
         self._steps, self._began = 0, time.perf_counter()
 
-    def add(self, unit: int) -> None:
-        """Take note of a unit of the service's present writer.
-
-        Raises
-        ------
-        FileUnusable
-            If the service has recovered, and an earlier unit is lost.
-        """
+    def check(self) -> None:
+        """Raise `FileUnusable` if the service has recovered, and a unit before is lost."""
         writer = self._app.service.writer
         if writer is not self._writer:  # the one before has ended: it commits nothing more
             if self._writer.committed < self.unit:
                 raise self._writer.error()
             self._writer = writer
+
+    def add(self, unit: int) -> None:
+        """Take note of a unit of the service's present writer; as `check`."""
+        self.check()
         self.unit = max(self.unit, unit)
 
-    async def step(self) -> None:
-        """End a step, and the turn if it has taken long enough."""
-        self._steps += 1
+    async def begin_step(self) -> None:
+        """Begin a step: in another turn, if this one has taken long enough."""
         if self._steps >= STEPS or time.perf_counter() - self._began > SECONDS:
             await self.end()
+        self._steps += 1
 
     async def end(self) -> None:
-        """End a turn: what was submitted is written, and other requests are served."""
+        """End a turn: what was submitted is written, and other requests are served.
+
+        An answer is made after the last turn, and without another one: the rows of others, which it
+        would also tell of, are not among the units of this request.
+        """
         await asyncio.sleep(0)
         self._steps, self._began = 0, time.perf_counter()
