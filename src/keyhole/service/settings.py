@@ -14,6 +14,7 @@ import msgspec
 
 from keyhole.core import POLICIES, Arm, Features, Fill, Learner, Policy
 from keyhole.errors import InvalidValue, KeyholeError, shown
+from keyhole.service.requests import check_id
 
 Learning = Literal["at_once", "at_end", "provisional"]
 Aggregate = Literal["sum", "first", "last", "mean", "max", "min"]
@@ -197,6 +198,8 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         except msgspec.ValidationError as reason:
             raise InvalidValue(f"settings of a loop: {reason}") from None
         settings.reward.check()
+        for arm in settings.arms:
+            check_id("arms", arm)
         if settings.dim is not None and not 1 <= settings.dim <= MOST_NUMBERS:
             raise InvalidValue(f"dim must be from 1 to {MOST_NUMBERS}, got {settings.dim}")
         if settings.dim is not None:

@@ -67,6 +67,57 @@ def test_the_asynchronous_client_does_the_same(url: str) -> None:
     asyncio.run(work())
 
 
+def test_events_are_forgotten_and_probabilities_draw_nothing(url: str) -> None:
+    with Client(url) as client:
+        client.create("forgets", PLAIN)
+        before = client.loop("forgets").version
+        found = client.probabilities("forgets", np.array([1.0, 2.0]), exclude=["A"])
+        assert found.probabilities == {"B": 0.5, "C": 0.5}
+        assert found.version == before == client.loop("forgets").version
+        one = client.probabilities("forgets", [1.0, 2.0], actions=["A", {"id": "B"}])
+        assert list(one.probabilities) == ["A", "B"]
+        with pytest.raises(InvalidValue, match="actions must have an order"):
+            client.probabilities("forgets", [1.0, 2.0], actions={"A", "B"})
+        client.decide("forgets", [1.0, 2.0], event_id="a/b")
+        client.reward("forgets", "a/b", 1.0)
+        client.forget("forgets", "a/b")
+        client.forget("forgets", "a/b")
+        assert sum(client.loop("forgets").learned.values()) == 0
+        with pytest.raises(ServiceError, match="was forgotten"):
+            client.event("forgets", "a/b")
+        with pytest.raises(ServiceError, match="no event") as unknown:
+            client.forget("forgets", "nope")
+        assert unknown.value.status == 404
+
+
+def test_the_asynchronous_client_forgets_and_shows_probabilities(url: str) -> None:
+    async def work() -> None:
+        async with AsyncClient(url) as client:
+            await client.create("drops", PLAIN)
+            decided = await client.decide("drops", [1.0, 2.0], actions=["A", "B"])
+            found = await client.probabilities("drops", [1.0, 2.0], actions=["A", "B"])
+            assert found.probabilities == decided.probabilities
+            await client.forget("drops", decided.event_id)
+            await client.forget("drops", decided.event_id)
+            with pytest.raises(ServiceError, match="was forgotten"):
+                await client.event("drops", decided.event_id)
+            with pytest.raises(ServiceError, match="no event"):
+                await client.forget("drops", "nope")
+
+    asyncio.run(work())
+
+
+def test_an_event_is_forgotten_once_if_the_answer_is_lost(url: str) -> None:
+    client, transport = flaky(url, [])
+    with client:
+        client.create("lost", PLAIN)
+        client.decide("lost", [1.0, 2.0], event_id="e1")
+        before = client.loop("lost").version
+        transport.losses = [httpx.ReadError("lost"), 503]
+        client.forget("lost", "e1")
+        assert client.loop("lost").version == before + 1
+
+
 class Flaky(httpx.BaseTransport):
     """A connection that loses answers after the service got the request."""
 

@@ -138,6 +138,7 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         ("[home]\narms = ['A']", "needs features"),
         ("home = 1", "Expected `object`"),
         ("[home]\ndim = 2\nnope = 1", "nope"),
+        ('[home]\ndim = 2\narms = ["a\\nb"]', "arms must be a text of 1 to 200 printable"),
     ):
         file.write_text(text)
         with pytest.raises(FileError, match=says):

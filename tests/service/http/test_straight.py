@@ -4,104 +4,17 @@ import asyncio
 import itertools
 import json
 import random
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
-from keyhole.service import Limits, LoopSettings, Options, application
+from keyhole.service import Limits
 from keyhole.service.http.heads import Head, Heads
 from keyhole.service.http.protocol import GuardedProtocol
 from keyhole.service.keys import KeyFile
-from tests.service.http.serving import PLAIN
-
-DATE = (b"date", b"Wed, 18 Nov 2026 16:00:00 GMT")
-
-
-class Wire(asyncio.Transport):
-    """A connection without a network."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written, self.is_closed = b"", False
-        self.before: Callable[[], None] = lambda: None  # called before something is written
-
-    def write(self, data: Any) -> None:
-        assert not self.is_closed
-        self.before()
-        self.written += data
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
-
-
-class Server:
-    """The application, and what uvicorn keeps for all connections."""
-
-    def __init__(self, folder: Path, **options: Any) -> None:
-        self.runner = asyncio.Runner()
-        loops = {"home": LoopSettings.of(PLAIN)}
-        self.app = application(folder, Options(loops=loops, **options))
-        self.app.service.wait(self.app.service.loop("home").unit)
-        self.runner.run(self.app.begin())
-        self.config = uvicorn.Config(
-            self.app,
-            http=GuardedProtocol,
-            limit_concurrency=3,
-            log_config=None,
-            proxy_headers=False,
-            timeout_keep_alive=1,
-        )
-        self.config.load()
-        self.state = ServerState()
-        self.state.default_headers = [DATE]
-        self.served = 0  # requests that went the short way
-        serve = self.app.serve
-
-        def counted(*given: Any) -> None:
-            self.served += 1
-            serve(*given)
-
-        self.app.serve = counted  # type: ignore[assignment, method-assign]
-
-    def connect(self) -> GuardedProtocol:
-        connection = GuardedProtocol(self.config, self.state, {}, self.runner.get_loop())
-        connection.connection_made(Wire())
-        return connection
-
-    def run(self, *pieces: bytes, until: Callable[[Wire], bool] | None = None) -> Wire:
-        """Send pieces on a connection of their own, a turn for each, and return it at the end."""
-        connection = self.connect()
-        wire = connection.transport
-        assert isinstance(wire, Wire)
-        asked = sum(len(re.findall(rb"POST|GET", piece)) for piece in pieces)
-
-        async def work() -> None:
-            for piece in pieces:
-                connection.data_received(piece)
-                await asyncio.sleep(0)
-            async with asyncio.timeout(5.0):
-                while not (until(wire) if until else wire.written.count(b"HTTP/1.1 ") >= asked):
-                    await asyncio.sleep(0.001)
-
-        self.runner.run(work())
-        connection.connection_lost(None)
-        return wire
-
-    def close(self) -> None:
-        self.runner.run(self.app.end())
-        self.runner.close()
+from tests.service.http.wires import Server, answers, request
 
 
 @pytest.fixture
@@ -109,24 +22,6 @@ def server(tmp_path: Path) -> Iterator[Server]:
     made = Server(tmp_path)
     yield made
     made.close()
-
-
-def request(name: str, *headers: str, path: str = "/v1/loops/home/decide", **given: Any) -> bytes:
-    body = json.dumps({"event_id": name, "context": [1.0, 0.5]} | given).encode()
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def answers(wire: Wire) -> list[dict[str, Any]]:
-    """Return the bodies of all answers, in order."""
-    found, rest = [], wire.written
-    while rest:
-        head, _, rest = rest.partition(b"\r\n\r\n")
-        length = re.search(rb"content-length: (\d+)", head)
-        assert length is not None, head
-        found.append(json.loads(rest[: int(length[1])]))
-        rest = rest[int(length[1]) :]
-    return found
 
 
 def test_a_whole_request_goes_the_short_way(server: Server) -> None:
@@ -216,6 +111,7 @@ def test_any_pieces_are_answered_alike_whether_heads_are_known_or_not(
                     request(name, context="\r\n\r\n"),
                     request("", path=f"/v1/loops/home/events/{name}/reward", value=1.0 * k),
                     request(name, "Origin: http://localhost"),
+                    request(name, "Connection: Upgrade", "Upgrade: h2c"),
                     b"\r\n" + request(name),
                     b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
                 ]
@@ -502,6 +398,26 @@ def test_too_many_connections_are_refused(server: Server) -> None:
     for one in others:
         one.connection_lost(None)
     assert b"200 OK" in server.run(request("e1")).written
+
+
+def test_a_client_that_takes_no_answers_is_read_no_further(server: Server) -> None:
+    """Short answers would pile up in memory: the usual way waits until the buffers are empty."""
+    connection = server.connect()
+    wire: Any = connection.transport
+
+    async def work() -> None:
+        connection.pause_writing()
+        connection.data_received(request("e1"))
+        await asyncio.sleep(0.05)
+        assert not wire.written
+        connection.resume_writing()
+        async with asyncio.timeout(5.0):
+            while not wire.written:
+                await asyncio.sleep(0.001)
+
+    server.runner.run(work())
+    assert server.served == 0
+    assert answers(wire)[0]["event_id"] == "e1"
 
 
 def test_a_failure_of_the_disk_is_an_answer(

@@ -8,8 +8,16 @@ from typing import Any, Self, SupportsFloat
 
 import httpx
 
-from keyhole.service.client.calls import AGAIN, Answer, Call, Calls, Given
-from keyhole.service.http import EventView, LoopView
+from keyhole.service.client.calls import (
+    AGAIN,
+    FORGOTTEN,
+    Answer,
+    Call,
+    Calls,
+    Given,
+    ServiceError,
+)
+from keyhole.service.http import EventView, LoopView, ProbabilitiesView
 from keyhole.service.requests import Action, DecideAnswer, RewardAnswer
 from keyhole.service.settings import LoopSettings
 
@@ -108,6 +116,38 @@ class AsyncClient(Calls):
             As in `Client.event`.
         """
         return await self._send(self.event_call(loop, event_id))
+
+    async def forget(self, loop: str, event_id: str) -> None:
+        """Forget an event; as `Client.forget`.
+
+        Parameters
+        ----------
+        loop, event_id
+            As in `Client.forget`.
+        """
+        try:
+            await self._send(self.forget_call(loop, event_id))
+        except ServiceError as error:
+            if error.status != FORGOTTEN:
+                raise
+
+    async def probabilities(
+        self,
+        loop: str,
+        context: Given,
+        *,
+        actions: Iterable[Action | str | Mapping[str, Any]] | None = None,
+        exclude: Iterable[str] = (),
+    ) -> ProbabilitiesView:
+        """Return how likely each candidate is; as `Client.probabilities`.
+
+        Parameters
+        ----------
+        loop, context, actions, exclude
+            As in `Client.probabilities`.
+        """
+        given = {"actions": actions, "exclude": exclude}
+        return await self._send(self.probabilities_call(loop, context, given))
 
     async def loop(self, loop: str) -> LoopView:
         """Return a loop."""

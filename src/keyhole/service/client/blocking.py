@@ -8,8 +8,16 @@ from typing import Any, Self, SupportsFloat
 
 import httpx
 
-from keyhole.service.client.calls import AGAIN, Answer, Call, Calls, Given
-from keyhole.service.http import EventView, LoopView
+from keyhole.service.client.calls import (
+    AGAIN,
+    FORGOTTEN,
+    Answer,
+    Call,
+    Calls,
+    Given,
+    ServiceError,
+)
+from keyhole.service.http import EventView, LoopView, ProbabilitiesView
 from keyhole.service.requests import Action, DecideAnswer, RewardAnswer
 from keyhole.service.settings import LoopSettings
 
@@ -142,6 +150,48 @@ class Client(Calls):
             The id of the event.
         """
         return self._send(self.event_call(loop, event_id))
+
+    def forget(self, loop: str, event_id: str) -> None:
+        """Forget an event: what was learned from it is taken out.
+
+        One that was forgotten before stays so.
+
+        Parameters
+        ----------
+        loop : str
+            The loop.
+        event_id : str
+            The id of the event.
+        """
+        try:
+            self._send(self.forget_call(loop, event_id))
+        except ServiceError as error:
+            if error.status != FORGOTTEN:
+                raise
+
+    def probabilities(
+        self,
+        loop: str,
+        context: Given,
+        *,
+        actions: Iterable[Action | str | Mapping[str, Any]] | None = None,
+        exclude: Iterable[str] = (),
+    ) -> ProbabilitiesView:
+        """Return how likely each candidate is to be chosen now; nothing is drawn.
+
+        Parameters
+        ----------
+        loop : str
+            The loop.
+        context : dict, list or array
+            As in `decide`.
+        actions : iterable, optional
+            The candidates: names, or dicts with "id" and "features".
+        exclude : iterable of str, optional
+            Candidates that must not be chosen.
+        """
+        given = {"actions": actions, "exclude": exclude}
+        return self._send(self.probabilities_call(loop, context, given))
 
     def loop(self, loop: str) -> LoopView:
         """Return a loop."""

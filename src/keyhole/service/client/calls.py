@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from keyhole.errors import InvalidValue, KeyholeError, MissingExtra, install_line, shown
-from keyhole.service.http import Done, EventView, LoopView
+from keyhole.service.http import Done, EventView, LoopView, ProbabilitiesView
 from keyhole.service.requests import (
     Action,
     DecideAnswer,
@@ -48,6 +48,8 @@ class Array(Protocol):
 Given: TypeAlias = Mapping[str, Any] | Sequence[Any] | Array
 # Statuses after which the same request may succeed.
 AGAIN = frozenset({408, 429, 502, 503, 504})
+# The status of an event that was forgotten, also by a request whose answer was lost.
+FORGOTTEN = 410
 
 
 def encoded(content: object, name: str = "request", *, has_missing: bool = True) -> bytes:
@@ -225,17 +227,25 @@ class Calls:
         options = dict(given)
         if options.get("event_id") is None:
             options["event_id"] = str(uuid.uuid4())
-        actions = options.pop("actions", None)
-        _check_ordered("context", context)
-        _check_ordered("actions", actions)
-        if isinstance(actions, str | bytes):
-            raise InvalidValue(f"actions must be a list of actions, got the text {shown(actions)}")
-        if actions is not None:
-            options["actions"] = [_action(one) for one in actions]
-        options["exclude"] = _names("exclude", options["exclude"])
-        contexts: Any = context  # an array becomes a list
-        request = DecideRequest(context=contexts, **options)
+        request = _decide_request(context, options)
         return Call("POST", f"{loop_path(loop)}/decide", encoded(request), DecideAnswer)
+
+    def probabilities_call(
+        self, loop: str, context: Given, given: Mapping[str, Any]
+    ) -> Call[ProbabilitiesView]:
+        """Return the request for the probabilities of candidates.
+
+        Parameters
+        ----------
+        loop : str
+            The loop.
+        context : dict or list
+            The context.
+        given : mapping
+            Other fields of `DecideRequest`.
+        """
+        body = encoded(_decide_request(context, given))
+        return Call("POST", f"{loop_path(loop)}/probabilities", body, ProbabilitiesView)
 
     def reward_call(
         self, loop: str, event_id: str, value: SupportsFloat, reward_id: str | None
@@ -286,6 +296,16 @@ class Calls:
         """
         return Call("POST", f"{event_path(loop, event_id)}/activate", None, Done)
 
+    def forget_call(self, loop: str, event_id: str) -> Call[Done]:
+        """Return the request that forgets an event.
+
+        Parameters
+        ----------
+        loop, event_id : str
+            The loop, and the id of the event.
+        """
+        return Call("DELETE", event_path(loop, event_id), None, Done)
+
     def event_call(self, loop: str, event_id: str) -> Call[EventView]:
         """Return the request that shows an event.
 
@@ -311,6 +331,29 @@ def _is_address(url: str) -> bool:
     except httpx.InvalidURL:
         return False
     return found.scheme in ("http", "https") and bool(found.host)
+
+
+def _decide_request(context: Given, given: Mapping[str, Any]) -> DecideRequest:
+    """Return a request for a decision, or for the probabilities of one.
+
+    Parameters
+    ----------
+    context : dict or list
+        The context.
+    given : mapping
+        Other fields of `DecideRequest`.
+    """
+    options = dict(given)
+    actions = options.pop("actions", None)
+    _check_ordered("context", context)
+    _check_ordered("actions", actions)
+    if isinstance(actions, str | bytes):
+        raise InvalidValue(f"actions must be a list of actions, got the text {shown(actions)}")
+    if actions is not None:
+        options["actions"] = [_action(one) for one in actions]
+    options["exclude"] = _names("exclude", options["exclude"])
+    contexts: Any = context  # an array becomes a list
+    return DecideRequest(context=contexts, **options)
 
 
 def _action(given: Action | str | Mapping[str, Any]) -> Action:

@@ -1,8 +1,9 @@
 """`Application`: the ASGI application of a service. All of it runs on one thread.
 
 An answer is sent after all that it is based on was committed (promise P1): a handler calls the
-service, which changes memory at once, and waits for the unit that was written. A straight handler
-waits for nothing else: it returns its answer and the unit, and needs no task while it waits.
+service, which changes memory at once, and returns its answer with the unit that was written. The
+application sends the answer when that unit is on the disk. A straight handler waits for nothing
+else, and needs no task.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
+from typing import Any
 
 from keyhole.errors import FileUnusable
 from keyhole.service.http import logs
@@ -32,14 +34,14 @@ from keyhole.service.http.responses import (
     Send,
     sent,
 )
-from keyhole.service.http.routing import Found, Route, Router
+from keyhole.service.http.routing import NO_UNIT, Answered, Found, Route, Router
 from keyhole.service.service import Service
 
 # Seconds between two checks of due events, keys, and slow clients.
 TICK = 0.2
-# Refusals that follow from rows, which must be on the disk before: an id that answers another
-# request, an event that was forgotten.
-OF_STATE = frozenset({409, 410})
+# Refusals that may follow from rows, which must be on the disk before: an id that answers another
+# request, an event that was forgotten, an arm that was removed.
+OF_STATE = frozenset({409, 410, 422})
 
 
 class Application:
@@ -111,21 +113,31 @@ class Application:
             if b"origin" in request.headers:
                 extra = cors = self.access.cors(request.headers)
             self._check_access(request, route)
-            if route.is_straight:
-                body = await request.body(self.limits.body)
-                response, unit = route.handler(self, request, body)
-                await self.commits.wait(unit)
-            else:
-                response = await route.handler(self, request)
+            response, unit = await self._answered(route, request)
         except Exception as error:  # whatever it is becomes an answer, and is logged
             response, extra = self._problem(error, scope, route, extra)
-            if response.status in OF_STATE:
-                try:
-                    await self.commits.wait(self.service.writer.submitted)
-                except FileUnusable as reason:
-                    response, extra = self._problem(reason, scope, route, cors)
+            unit = self._unit_of(error)
+        try:
+            await self.commits.wait(unit)
+        except FileUnusable as reason:
+            response, extra = self._problem(reason, scope, route, cors)
         await sent(send, response, extra)
         self._count(scope, route, response, extra, started)
+
+    async def _answered(self, route: Route, request: Request) -> Answered:
+        """Return what a handler answers to a request whose body may still come."""
+        handler: Any = route.handler
+        if not route.is_straight:
+            answered: Answered = await handler(self, request)
+        else:
+            answered = handler(self, request, await request.body(self.limits.body))
+        return answered
+
+    def _unit_of(self, error: Exception) -> int:
+        """Return the unit that a refusal follows from."""
+        # By its own status: a route may render it with another one.
+        follows = problem_of(error).status in OF_STATE
+        return self.service.writer.submitted if follows else NO_UNIT
 
     def _check_access(self, request: Request, route: Route) -> None:
         """Raise a `Problem` of status 401 or 403 unless a request may take a route."""
@@ -186,13 +198,11 @@ class Application:
         try:
             request = Request(scope, _nothing, params, self.deadlines, self.limits.seconds, headers)
             self._check_access(request, route)
-            response, unit = route.handler(self, request, body)
+            handler: Any = route.handler
+            response, unit = handler(self, request, body)
         except Exception as error:  # whatever it is becomes an answer, and is logged
             response, extra = self._problem(error, scope, route, ())
-            if response.status not in OF_STATE:
-                self._finish(head, respond, started, response, extra)
-                return
-            unit = self.service.writer.submitted
+            unit = self._unit_of(error)
         else:
             extra = ()
         self.commits.when(unit, partial(self._finish, head, respond, started, response, extra))

@@ -6,7 +6,6 @@ answer begins. Blank lines are not answered, but count in the numbers of lines.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +14,12 @@ import msgspec
 from keyhole.service.http import responses
 from keyhole.service.http.problems import Problem, ProblemDetails, details, problem_of
 from keyhole.service.http.request import Request
-from keyhole.service.http.responses import Response
+from keyhole.service.http.routing import Answered
+from keyhole.service.http.turns import Turns
 from keyhole.service.requests import DecideAnswer, RewardAnswer
 
 if TYPE_CHECKING:
     from keyhole.service.http.app import Application
-    from keyhole.service.writer import Writer
-
-# Lines, 3 ms of work, after which a commit is made and other requests have their turn.
-TURN = 100
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,7 +61,7 @@ _named = msgspec.json.Decoder(_Named)
 
 async def answered(
     app: Application, request: Request, one: Callable[[int, bytes], tuple[int, Any]]
-) -> Response:
+) -> Answered:
     """Answer each line of a batch.
 
     Parameters
@@ -78,17 +74,13 @@ async def answered(
         Answers a line, by its number and content: returns the unit that it wrote, and the answer.
     """
     body = await request.body(app.limits.batch)
-    given = [(k, line) for k, line in enumerate(body.split(b"\n"), 1) if line.strip()]
-    if len(given) > app.limits.batch_lines:
-        raise Problem(
-            413, f"a batch must have at most {app.limits.batch_lines} lines, got {len(given)}"
-        )
+    check_lines(body, app.limits.batch_lines)
     answers: list[Any] = []
-    # A service that recovers in between has another writer, and units of its own.
-    units: dict[Writer, int] = {}
-    for count, (number, line) in enumerate(given):
-        if count and count % TURN == 0:
-            await asyncio.sleep(0)
+    turns = Turns(app)
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        await turns.begin_step()
         try:
             unit, answer = one(number, line)
         except Exception as error:  # becomes the status of its line
@@ -102,14 +94,28 @@ async def answered(
                 problem=details(problem),
             )
             unit = app.service.writer.submitted  # a refusal may follow from rows, too
-        writer = app.service.writer
-        units[writer] = max(unit, units.get(writer, 0))
+        turns.add(unit)
         answers.append(answer)
-    response = responses.lines(answers)
-    for writer, unit in units.items():
-        if writer.committed < unit:
-            await app.commits.future(writer, unit)
-    return response
+    return responses.lines(answers), turns.unit
+
+
+def check_lines(body: bytes, limit: int) -> None:
+    """Raise a `Problem` of status 413 if a batch has too many lines, blank ones too.
+
+    They are counted before they are split: millions of them take a gigabyte.
+
+    Parameters
+    ----------
+    body : bytes
+        The batch.
+    limit : int
+        How many lines it may have.
+    """
+    count = body.count(b"\n") + (not body.endswith(b"\n"))
+    if count > limit:
+        raise Problem(
+            413, f"a batch must have at most {limit} lines, got {count}: send it in parts"
+        )
 
 
 def event_id_of(line: bytes) -> str | None:

@@ -9,10 +9,12 @@ import msgspec
 from keyhole.service.http import batches, responses
 from keyhole.service.http.proposing import check_first, proposed
 from keyhole.service.http.request import Request
-from keyhole.service.http.responses import JSON, Response
+from keyhole.service.http.responses import JSON
+from keyhole.service.http.routing import Answered
 from keyhole.service.loop import Decided
 from keyhole.service.requests import DecideRequest
-from keyhole.service.service import UnknownLoop
+from keyhole.service.service import Service, UnknownLoop
+from keyhole.service.settings import LoopSettings
 
 if TYPE_CHECKING:
     from keyhole.service.http.app import Application
@@ -22,7 +24,7 @@ REPLAY = (JSON, (b"idempotent-replay", b"true"))
 _decoder = msgspec.json.Decoder(DecideRequest)
 
 
-def decide(app: Application, request: Request, body: bytes) -> tuple[Response, int]:
+def decide(app: Application, request: Request, body: bytes) -> Answered:
     """Decide.
 
     Parameters
@@ -55,17 +57,57 @@ def decided_by(app: Application, request: Request, given: DecideRequest) -> Deci
     service, name = app.ready(), request.params[0]
     try:
         return service.decide(name, given)
-    except UnknownLoop:
-        if "admin" not in request.key.roles:
-            raise
-    settings = proposed(given)
+    except UnknownLoop as unknown:
+        check_may_make(request, unknown)
+    return decided_first(service, name, proposed(given), given)
+
+
+def check_may_make(request: Request, unknown: UnknownLoop) -> None:
+    """Raise what says that a loop is unknown, unless the key of a request may make loops.
+
+    Parameters
+    ----------
+    request : Request
+        The request.
+    unknown : UnknownLoop
+        Why it cannot be answered.
+    """
+    if "admin" not in request.key.roles:
+        raise unknown
+
+
+def decided_first(
+    service: Service,
+    name: str,
+    settings: LoopSettings,
+    given: DecideRequest,
+    digest: bytes | None = None,
+) -> Decided:
+    """Make a loop for its first request, and decide.
+
+    Both are in the log, or neither. The loop must be known to be new: to load or recover one needs
+    the thread that `together` keeps from writing.
+
+    Parameters
+    ----------
+    service : Service
+        The service.
+    name : str
+        The loop, which does not exist.
+    settings : LoopSettings
+        Its settings.
+    given : DecideRequest
+        The request.
+    digest : bytes, optional
+        A digest of it, as in `Service.decide`.
+    """
     check_first(settings, given)
-    with service.writer.together():  # the request is in the log as a whole, or not at all
+    with service.writer.together():
         service.create(name, settings)
-        return service.decide(name, given)
+        return service.decide(name, given, digest)
 
 
-async def decide_batch(app: Application, request: Request) -> Response:
+async def decide_batch(app: Application, request: Request) -> Answered:
     """Decide for each line, and answer each with a status of its own."""
 
     def one(number: int, line: bytes) -> tuple[int, Any]:

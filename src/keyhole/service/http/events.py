@@ -13,7 +13,7 @@ from keyhole.service.events import State
 from keyhole.service.http import batches, responses
 from keyhole.service.http.problems import Problem
 from keyhole.service.http.request import Request
-from keyhole.service.http.responses import Response
+from keyhole.service.http.routing import Answered
 from keyhole.service.loop import Loop
 from keyhole.service.requests import DecideAnswer, RewardRequest
 
@@ -81,7 +81,7 @@ _reward = msgspec.json.Decoder(RewardRequest)
 _reward_line = msgspec.json.Decoder(RewardLine)
 
 
-def reward(app: Application, request: Request, body: bytes) -> tuple[Response, int]:
+def reward(app: Application, request: Request, body: bytes) -> Answered:
     """Take a reward of an event.
 
     Parameters
@@ -99,7 +99,7 @@ def reward(app: Application, request: Request, body: bytes) -> tuple[Response, i
     return responses.json(answer), loop.unit
 
 
-async def reward_batch(app: Application, request: Request) -> Response:
+async def reward_batch(app: Application, request: Request) -> Answered:
     """Take the reward of each line, and answer each with a status of its own."""
 
     def one(number: int, line: bytes) -> tuple[int, Any]:
@@ -113,7 +113,7 @@ async def reward_batch(app: Application, request: Request) -> Response:
     return await batches.answered(app, request, one)
 
 
-def activate(app: Application, request: Request, _body: bytes) -> tuple[Response, int]:
+def activate(app: Application, request: Request, _body: bytes) -> Answered:
     """Make a deferred event active.
 
     Parameters
@@ -131,25 +131,22 @@ def activate(app: Application, request: Request, _body: bytes) -> tuple[Response
     return responses.json(done), loop.unit
 
 
-async def forget(app: Application, request: Request) -> Response:
+async def forget(app: Application, request: Request) -> Answered:
     """Take an event out of what was learned."""
     loop = app.ready().loop(request.params[0])
     loop.forget(request.params[1])
     done = Done(event_id=request.params[1], status="forgotten", version=loop.version)
-    await app.commits.wait(loop.unit)
-    return responses.json(done)
+    return responses.json(done), loop.unit
 
 
-async def event(app: Application, request: Request) -> Response:
+async def event(app: Application, request: Request) -> Answered:
     """Show an event."""
     explain = request.query("explain").get("explain", "false")
     if explain not in ("true", "false"):
         raise Problem(422, f"explain must be true or false, got {shown(explain)}")
     loop = app.ready().loop(request.params[0])
-    # Encoded before it waits: rewards that come meanwhile are not on the disk when it is sent.
-    response = responses.json(event_view(loop, request.params[1], explain=explain == "true"))
-    await app.commits.wait(loop.unit)
-    return response
+    view = event_view(loop, request.params[1], explain=explain == "true")
+    return responses.json(view), loop.unit
 
 
 def event_view(loop: Loop, name: str, *, explain: bool = False) -> EventView:

@@ -13,6 +13,7 @@ from keyhole.errors import InvalidValue, MissingExtra, install_line, shown
 from keyhole.service.http.problems import Problem
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import NDJSON, Response
+from keyhole.service.http.routing import Answered
 
 if TYPE_CHECKING:
     from keyhole.service.http.app import Application
@@ -22,13 +23,14 @@ PAGE_ROWS = 1_000
 PAGE_BYTES = 8 << 20
 
 
-async def log(app: Application, request: Request) -> Response:
+async def log(app: Application, request: Request) -> Answered:
     """Return rows of the log of a loop."""
     query = request.query("after", "limit")
     after = integer(query, "after", 0, 2**62)
     limit = integer(query, "limit", PAGE_ROWS, app.limits.log_rows, min_value=1)
     loop = app.ready().loop(request.params[0])
-    await app.commits.wait(loop.unit)
+    unit = loop.unit
+    await app.commits.wait(unit)  # the database has no row before
     archived = app.ready().archived(loop.name)
     if after < archived:
         raise Problem(
@@ -44,8 +46,8 @@ async def log(app: Application, request: Request) -> Response:
         if size > PAGE_BYTES:
             break
     if ARROW in request.header(b"accept"):
-        return Response(200, as_arrow(found), ((b"content-type", ARROW.encode()),))
-    return Response(200, b"".join(body for _, _, body in found), (NDJSON,))
+        return Response(200, as_arrow(found), ((b"content-type", ARROW.encode()),)), unit
+    return Response(200, b"".join(body for _, _, body in found), (NDJSON,)), unit
 
 
 def as_arrow(found: list[tuple[int, str, bytes]]) -> bytes:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from keyhole.errors import InvalidValue
+from keyhole.errors import InvalidValue, shown
 from keyhole.service.candidates import check_missing, check_named
 from keyhole.service.http import responses
+from keyhole.service.http.problems import Problem
 from keyhole.service.http.request import Request
-from keyhole.service.http.responses import Response
+from keyhole.service.http.routing import Answered
+from keyhole.service.http.turns import STEPS, Turns
 from keyhole.service.loop import Loop
 from keyhole.service.requests import Context, check_id
 from keyhole.service.settings import LoopSettings
@@ -92,7 +94,7 @@ def view(loop: Loop) -> LoopView:
     )
 
 
-async def put_loop(app: Application, request: Request) -> Response:
+async def put_loop(app: Application, request: Request) -> Answered:
     """Create a loop, or change the settings of one: 201 or 200."""
     settings = _settings.decode(await request.body(app.limits.body))
     service, name = app.ready(), request.params[0]
@@ -101,28 +103,22 @@ async def put_loop(app: Application, request: Request) -> Response:
     app.limits.check_value("features", settings.features)
     is_new = name not in service.names
     loop = service.create(name, settings)
-    response = responses.json(view(loop), 201 if is_new else 200)
-    await app.commits.wait(loop.unit)
-    return response
+    return responses.json(view(loop), 201 if is_new else 200), loop.unit
 
 
-async def get_loop(app: Application, request: Request) -> Response:
+async def get_loop(app: Application, request: Request) -> Answered:
     """Show a loop."""
     loop = app.ready().loop(request.params[0])
-    response = responses.json(view(loop))
-    await app.commits.wait(loop.unit)
-    return response
+    return responses.json(view(loop)), loop.unit
 
 
-async def list_loops(app: Application, _request: Request) -> Response:
+async def list_loops(app: Application, _request: Request) -> Answered:
     """List the loops. A key that is for one loop may not."""
     service = app.ready()
-    response = responses.json(LoopList(loops=service.names))
-    await app.commits.wait(service.writer.submitted)
-    return response
+    return responses.json(LoopList(loops=service.names)), service.writer.submitted
 
 
-async def change_arms(app: Application, request: Request) -> Response:
+async def change_arms(app: Application, request: Request) -> Answered:
     """Add or remove arms."""
     given = _arms.decode(await request.body(app.limits.body))
     check_arms(app, given.add)
@@ -135,9 +131,7 @@ async def change_arms(app: Application, request: Request) -> Response:
         loop.add_arms(given.add)
     if given.remove:
         loop.remove_arms(given.remove)
-    response = responses.json(view(loop))
-    await app.commits.wait(loop.unit)
-    return response
+    return responses.json(view(loop)), loop.unit
 
 
 def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) -> None:
@@ -158,19 +152,55 @@ def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) ->
             app.limits.check_record(f"arms: {name}", arms[name])
 
 
-async def observe(app: Application, request: Request) -> Response:
-    """Take note of contexts without a decision."""
-    given = _observations.decode(await request.body(app.limits.batch))
-    if not given.contexts:
+async def observe(app: Application, request: Request) -> Answered:
+    """Take note of contexts without a decision, in turns."""
+    given = _observations.decode(await request.body(app.limits.batch)).contexts
+    if not given:
         raise InvalidValue("contexts must have at least one, got none")
-    for context in given.contexts:
-        app.limits.check_record("contexts", context)
-    loop = app.ready().loop(request.params[0])
-    for context in given.contexts:
-        check_missing(loop.settings, context)
-        if loop.settings.features is not None:
-            check_named(loop.bandit, context)
-    loop.observe(given.contexts)
-    response = responses.json(Changed(version=loop.version))
-    await app.commits.wait(loop.unit)
-    return response
+    if len(given) > app.limits.batch_lines:
+        raise Problem(
+            413,
+            f"contexts must be at most {app.limits.batch_lines}, got {len(given)}: send them in "
+            "parts",
+        )
+    turns, name = Turns(app), request.params[0]
+    loop = app.ready().loop(name)
+    for context in given:  # all, before the first is observed
+        await turns.begin_step()
+        check_observation(app, loop, context)
+    for first in range(0, len(given), STEPS):
+        await turns.end()
+        loop = app.ready().loop(name)  # again in each turn: the disk may have failed
+        turns.check()
+        try:
+            loop.observe(given[first : first + STEPS])
+        except InvalidValue as reason:
+            raise InvalidValue(f"{reason}{_observed(first)}") from None
+        turns.add(loop.unit)
+    return responses.json(Changed(version=loop.version)), turns.unit
+
+
+def check_observation(app: Application, loop: Loop, context: Context) -> None:
+    """Raise `InvalidValue` if a context is too large, or is not of the kind that a loop takes.
+
+    Parameters
+    ----------
+    app : Application
+        The application, with its limits.
+    loop : Loop
+        The loop.
+    context : dict or list
+        The context.
+    """
+    app.limits.check_record("contexts", context)
+    check_missing(loop.settings, context)
+    dim = loop.settings.dim
+    if dim is None:
+        check_named(loop.bandit, context)
+    elif not isinstance(context, list) or len(context) != dim:
+        raise InvalidValue(f"contexts must be lists of {dim} numbers, got {shown(context)}")
+
+
+def _observed(count: int) -> str:
+    """Return what a refusal says of the contexts before it."""
+    return f"; the first {count} contexts were observed, and none after them" if count else ""

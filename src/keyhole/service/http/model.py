@@ -16,6 +16,7 @@ from keyhole.online import Bandit
 from keyhole.service.http import loops, responses
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import Response
+from keyhole.service.http.routing import Answered
 from keyhole.service.loop import Conflict
 from keyhole.service.settings import LoopSettings
 
@@ -25,15 +26,14 @@ if TYPE_CHECKING:
 CONTENT = (b"content-type", b"application/octet-stream")
 
 
-async def get_model(app: Application, request: Request) -> Response:
+async def get_model(app: Application, request: Request) -> Answered:
     """Return the bandit of a loop, which `keyhole.Bandit.load` takes."""
     loop = app.ready().loop(request.params[0])
     model, version = loop.bandit.keyed_bytes(), b'"%d"' % loop.version
-    await app.commits.wait(loop.unit)
-    return Response(200, model, (CONTENT, (b"etag", version)))
+    return Response(200, model, (CONTENT, (b"etag", version))), loop.unit
 
 
-async def put_model(app: Application, request: Request) -> Response:
+async def put_model(app: Application, request: Request) -> Answered:
     """Make a loop that goes on from a saved bandit."""
     body = await request.body(app.limits.batch)
     service, name = app.ready(), request.params[0]
@@ -47,9 +47,7 @@ async def put_model(app: Application, request: Request) -> Response:
     except FileError as reason:
         raise InvalidValue(f"the body must be a saved Bandit: {reason}") from None
     loop = service.create(name, settings_of(bandit), bandit)
-    response = responses.json(loops.view(loop), 201)
-    await app.commits.wait(loop.unit)
-    return response
+    return responses.json(loops.view(loop), 201), loop.unit
 
 
 def settings_of(bandit: Bandit) -> LoopSettings:

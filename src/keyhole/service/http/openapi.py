@@ -14,8 +14,7 @@ import keyhole
 from keyhole.service.http import responses
 from keyhole.service.http.problems import ProblemDetails
 from keyhole.service.http.request import Request
-from keyhole.service.http.responses import Response
-from keyhole.service.http.routing import Route
+from keyhole.service.http.routing import NO_UNIT, Answered, Route
 
 if TYPE_CHECKING:
     from keyhole.service.http.app import Application
@@ -26,9 +25,9 @@ NDJSON = "application/x-ndjson"
 OF_ALL = (400, 401, 403, 404, 405, 408, 413, 422, 500, 503)
 
 
-async def openapi(app: Application, _request: Request) -> Response:
+async def openapi(app: Application, _request: Request) -> Answered:
     """Return the OpenAPI document."""
-    return responses.json(document(app.router.routes))
+    return responses.json(document(app.router.routes)), NO_UNIT
 
 
 def document(routes: list[Route]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ import msgspec
 from keyhole.service.digests import request_digest
 from keyhole.service.http import rank, responses
 from keyhole.service.http.about import About
+from keyhole.service.http.deciding import check_may_make, decided_first
 from keyhole.service.http.problems import Problem
-from keyhole.service.http.proposing import check_first
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import Response
-from keyhole.service.http.routing import Answer, Route
+from keyhole.service.http.routing import Answered, Route, StraightHandler
 from keyhole.service.requests import DecideAnswer
 from keyhole.service.service import UnknownLoop
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from keyhole.service.keys import Role
 
 # A handler that also takes the name of the loop.
-Work: TypeAlias = Callable[[Any, Request, bytes, str], tuple[Response, int]]
+Work: TypeAlias = Callable[[Any, Request, bytes, str], Answered]
 LOOP = "personalizer"
 PREFIX = "/personalizer/v1.0"
 # Statuses that its clients know, and the codes of its errors.
@@ -84,7 +84,7 @@ def error_of(problem: Problem, _request_id: str) -> Response:
     return responses.json(body, status, (responses.JSON, *problem.headers))
 
 
-def ranked(app: Application, request: Request, body: bytes, name: str) -> tuple[Response, int]:
+def ranked(app: Application, request: Request, body: bytes, name: str) -> Answered:
     """Rank the actions of a request.
 
     Parameters
@@ -102,20 +102,20 @@ def ranked(app: Application, request: Request, body: bytes, name: str) -> tuple[
     rank.check_once(body)
     app.limits.check_decide(given)
     service = app.ready()
-    with service.writer.together():  # the request is in the log as a whole, or not at all
-        try:
-            loop = service.loop(name)
-        except UnknownLoop:
-            if "admin" not in request.key.roles:
-                raise
-            settings = rank.proposed(given)
-            check_first(settings, rank.without_unknown(settings, given)[0])
-            loop = service.create(name, settings)
-        kept, ignored = rank.without_unknown(loop.settings, given)
-        # The digest is of the whole request, and not of the part that the loop uses.
-        decided = service.decide(name, kept, request_digest(given))
+    try:
+        settings, is_new = service.loop(name).settings, False
+    except UnknownLoop as unknown:
+        check_may_make(request, unknown)
+        settings, is_new = rank.proposed(given), True
+    kept, ignored = rank.without_unknown(settings, given)
+    # The digest is of the whole request, and not of the part that the loop uses.
+    digest = request_digest(given)
+    if is_new:
+        decided = decided_first(service, name, settings, kept, digest)
+    else:
+        decided = service.decide(name, kept, digest)
     if not decided.is_replay:
-        loop.count_ignored(ignored)
+        service.loop(name).count_ignored(ignored)
     return responses.json(ranking(decided.answer, given.exclude), 201), decided.unit
 
 
@@ -142,7 +142,7 @@ def ranking(answer: DecideAnswer, excluded: list[str]) -> rank.RankResponse:
     )
 
 
-def rewarded(app: Application, request: Request, body: bytes, name: str) -> tuple[Response, int]:
+def rewarded(app: Application, request: Request, body: bytes, name: str) -> Answered:
     """Take the reward of an event; the first of an event counts.
 
     Parameters
@@ -162,7 +162,7 @@ def rewarded(app: Application, request: Request, body: bytes, name: str) -> tupl
     return EMPTY, loop.unit
 
 
-def activated(app: Application, request: Request, _body: bytes, name: str) -> tuple[Response, int]:
+def activated(app: Application, request: Request, _body: bytes, name: str) -> Answered:
     """Make an event active.
 
     Parameters
@@ -201,10 +201,10 @@ def personalizer_routes() -> list[Route]:
     return found
 
 
-def _handler(work: Work, fixed: str | None) -> Answer:
+def _handler(work: Work, fixed: str | None) -> StraightHandler:
     """Return a handler that finds its loop in the path, if it is not fixed."""
 
-    def handle(app: Application, request: Request, body: bytes) -> tuple[Response, int]:
+    def handle(app: Application, request: Request, body: bytes) -> Answered:
         return work(app, request, body, fixed or request.params[0])
 
     return handle

@@ -11,7 +11,7 @@ from keyhole.service.candidates import Candidates, check_missing, checked_contex
 from keyhole.service.http import responses
 from keyhole.service.http.problems import Problem
 from keyhole.service.http.request import Request
-from keyhole.service.http.responses import Response
+from keyhole.service.http.routing import Answered
 from keyhole.service.loop import Loop
 from keyhole.service.requests import Action, DecideRequest
 
@@ -43,7 +43,7 @@ class ProbabilitiesView(msgspec.Struct, frozen=True, kw_only=True):
     version: int
 
 
-async def effects(app: Application, request: Request) -> Response:
+async def effects(app: Application, request: Request) -> Answered:
     """Show what was learned of each arm."""
     loop = app.ready().loop(request.params[0])
     found = {
@@ -53,9 +53,7 @@ async def effects(app: Application, request: Request) -> Response:
         }
         for arm, one in loop.bandit.effects.items()
     }
-    response = responses.json(EffectsView(effects=found, version=loop.version))
-    await app.commits.wait(loop.unit)
-    return response
+    return responses.json(EffectsView(effects=found, version=loop.version)), loop.unit
 
 
 _decoder = msgspec.json.Decoder(DecideRequest)
@@ -67,7 +65,7 @@ PARAMETERS: dict[str, Any] = {
 }
 
 
-async def get_probabilities(app: Application, request: Request) -> Response:
+async def get_probabilities(app: Application, request: Request) -> Answered:
     """Show how likely each candidate is, for a context in the query."""
     given: dict[str, Any] = {}
     for name, text in request.query(*PARAMETERS).items():
@@ -80,17 +78,16 @@ async def get_probabilities(app: Application, request: Request) -> Response:
     return await _probabilities(app, request, DecideRequest(**given))
 
 
-async def post_probabilities(app: Application, request: Request) -> Response:
+async def post_probabilities(app: Application, request: Request) -> Answered:
     """Show how likely each candidate is, for the body of a request to decide."""
     return await _probabilities(app, request, _decoder.decode(await request.body(app.limits.body)))
 
 
-async def _probabilities(app: Application, request: Request, given: DecideRequest) -> Response:
+async def _probabilities(app: Application, request: Request, given: DecideRequest) -> Answered:
     app.limits.check_decide(given)
     loop = app.ready().loop(request.params[0])
     found = ProbabilitiesView(probabilities=probabilities(loop, given), version=loop.version)
-    await app.commits.wait(loop.unit)
-    return responses.json(found)
+    return responses.json(found), loop.unit
 
 
 def probabilities(loop: Loop, given: DecideRequest) -> dict[str, float]:

@@ -14,7 +14,7 @@ PAUSE = 0.5
 
 
 class Recovery:
-    """The way back after a failure.
+    """Reopen the database after a failed write.
 
     Parameters
     ----------

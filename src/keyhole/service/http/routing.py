@@ -16,11 +16,14 @@ from keyhole.service.http.request import Request
 from keyhole.service.http.responses import Response
 from keyhole.service.keys import Role
 
-Handler: TypeAlias = Callable[[Any, Request], Awaitable[Response]]
 Render: TypeAlias = Callable[[Problem, str], Response]
-# Answers a request that has come whole: returns the answer, and the unit that has to be committed
-# before it is sent.
-Answer: TypeAlias = Callable[[Any, Request, bytes], tuple[Response, int]]
+# A handler returns the answer, and the unit that has to be committed before it is sent.
+Answered: TypeAlias = tuple[Response, int]
+# Of a request that has come whole, or of one that may have to wait for its body.
+StraightHandler: TypeAlias = Callable[[Any, Request, bytes], Answered]
+Handler: TypeAlias = Callable[[Any, Request], Awaitable[Answered]]
+# The unit of an answer that follows from nothing in a log.
+NO_UNIT = 0
 # Paths whose route is cached. Those with the id of an event are not: they hardly come again.
 MOST_KEPT = 1_000
 
@@ -36,7 +39,7 @@ class Route:
     path : str
         The path, with variable segments in braces.
     handler : callable
-        What answers it: a coroutine, or an `Answer` if `is_straight`.
+        What answers it: a coroutine, or a `StraightHandler` if `is_straight`.
     role : str or None
         The role that a key must have; None if none is needed.
     about : Any, optional
@@ -51,7 +54,7 @@ class Route:
 
     method: str
     path: str
-    handler: Any
+    handler: Handler | StraightHandler
     role: Role | None
     about: Any = None
     loop: str | None = None

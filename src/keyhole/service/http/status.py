@@ -11,6 +11,7 @@ from keyhole.service.http import responses
 from keyhole.service.http.problems import CONTENT, Problem, details
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import Response
+from keyhole.service.http.routing import NO_UNIT, Answered
 
 if TYPE_CHECKING:
     from keyhole.service.http.app import Application
@@ -22,20 +23,21 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     status: str
 
 
-async def healthz(_app: Application, _request: Request) -> Response:
+async def healthz(_app: Application, _request: Request) -> Answered:
     """Say that the process answers."""
-    return responses.json(Status(status="ok"))
+    return responses.json(Status(status="ok")), NO_UNIT
 
 
-async def readyz(app: Application, _request: Request) -> Response:
+async def readyz(app: Application, _request: Request) -> Answered:
     """Say whether decisions can be made and written."""
     try:
         app.ready()
     except Problem as problem:
-        return responses.json(details(problem), problem.status, (CONTENT, *problem.headers))
-    return responses.json(Status(status="ready"))
+        headers = (CONTENT, *problem.headers)
+        return responses.json(details(problem), problem.status, headers), NO_UNIT
+    return responses.json(Status(status="ready")), NO_UNIT
 
 
-async def metrics(app: Application, _request: Request) -> Response:
-    """Return metrics in the text format of Prometheus."""
-    return Response(200, app.metrics.text(app).encode(), (prometheus.CONTENT,))
+async def metrics(app: Application, _request: Request) -> Answered:
+    """Return metrics in the text format of Prometheus, also while the disk confirms nothing."""
+    return Response(200, app.metrics.text(app).encode(), (prometheus.CONTENT,)), NO_UNIT
