@@ -18,7 +18,15 @@ from typing import Any as _Any
 from keyhole.service.compacting import Compacted, compact
 from keyhole.service.config import loops_of
 from keyhole.service.exporting import export, replay
-from keyhole.service.http import EventView, Limits, LoopView, Options, application, serve
+from keyhole.service.http import (
+    EventView,
+    Limits,
+    LoopView,
+    Options,
+    ProbabilitiesView,
+    application,
+    serve,
+)
 from keyhole.service.keys import ROLES, Key, KeyFile, Role
 from keyhole.service.loop import Conflict, Decided, Loop, NotYet
 from keyhole.service.requests import (
@@ -54,6 +62,7 @@ __all__ = [
     "LoopView",
     "NotYet",
     "Options",
+    "ProbabilitiesView",
     "RewardAnswer",
     "RewardRequest",
     "RewardSettings",
