@@ -1,6 +1,8 @@
 """Files that a service must not work on, and damage that it must find or survive."""
 
 import asyncio
+import errno
+import os
 import re
 import sqlite3
 from multiprocessing.connection import Connection
@@ -11,7 +13,7 @@ import apsw
 import pytest
 
 from keyhole.errors import FileError, FileUnusable, KeyholeWarning
-from keyhole.service import DecideRequest, Service, export, verify
+from keyhole.service import DecideRequest, KeyFile, Service, compact, export, verify
 from keyhole.service.store import Store
 from tests.service.clocks import Moved
 from tests.service.history import check
@@ -57,7 +59,8 @@ def test_a_file_of_a_newer_version_is_refused_and_stays_as_it_is(tmp_path: Path)
     assert (tmp_path / "keyhole.db").read_bytes() == content
     assert not list(tmp_path.glob("*-wal"))
     edit(tmp_path, "PRAGMA user_version = 1")
-    Service(tmp_path).close()
+    with Service(tmp_path) as service:
+        check(service.path, service=service)
 
 
 def test_a_database_of_others_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
@@ -95,8 +98,45 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
         Service(tmp_path)
     mine.send("end")
     process.join()
-    with Service(tmp_path), pytest.raises(FileUnusable, match="in use"):
+    filled(tmp_path, 3)
+    with Service(tmp_path) as service:
+        with pytest.raises(FileUnusable, match="in use"):
+            Service(tmp_path)
+        check(service.path, service=service)
+
+
+@pytest.mark.parametrize("name", ["lock", "keyhole.db", "keys.lock"])
+def test_links_are_not_followed(tmp_path: Path, name: str) -> None:
+    """Root would write to any file that the owner of the folder has chosen, or give it away."""
+    folder, other = tmp_path / "data", tmp_path / "other"
+    folder.mkdir()
+    other.write_text("theirs")
+    (folder / name).symlink_to(other)
+    with pytest.raises(FileError, match="symbolic link"):
+        KeyFile(folder).add("web", ["read"]) if name == "keys.lock" else Service(folder)
+    assert other.read_text() == "theirs"
+
+
+def test_an_archive_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path / "data", 3)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "data" / "archive").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileUnusable, match="must be a folder, got a link"):
+        compact(tmp_path / "data")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_file_system_without_locks_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr("fcntl.flock", fails)
+    with pytest.raises(FileUnusable, match="no locks available"):
         Service(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 # -- damage ---------------------------------------------------------------------------------------

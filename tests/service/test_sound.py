@@ -390,7 +390,9 @@ def test_what_root_makes_belongs_to_the_owner_of_the_folder(
     with Service(tmp_path) as service:
         played(service.create("home", PLAIN), 3)
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("os.chown", lambda path, *owner: given.update({Path(path).name: owner}))
+    monkeypatch.setattr(
+        "os.chown", lambda path, *owner, **_: given.update({Path(path).name: owner})
+    )
     KeyFile(tmp_path).add("web", ["decide"])
     compact(tmp_path)
     above = tmp_path.stat()

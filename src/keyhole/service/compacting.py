@@ -11,6 +11,7 @@ import gzip
 import os
 from dataclasses import dataclass
 
+from keyhole.errors import FileUnusable
 from keyhole.files import Path, replacing, sync_folder
 from keyhole.service import archived
 from keyhole.service.folder import hand_to_owner
@@ -73,6 +74,8 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     archive = os.path.join(service.path, "archive")
     place = os.path.join(archive, name)
     for one in (archive, place):
+        if os.path.islink(one):
+            raise FileUnusable(f"{one} must be a folder, got a link: mount a disk there instead")
         os.makedirs(one, mode=0o700, exist_ok=True)
         hand_to_owner(one)
     for first in range(after + 1, loop.version + 1, ROWS):

@@ -31,11 +31,17 @@ def make_folder(path: str) -> None:
 def hand_to_owner(path: str) -> None:
     """Give what root has made in a folder to the owner of the folder, who has to read it.
 
-    A service runs as a user of its own, and its commands are often run by root.
+    A service runs as a user of its own, and its commands are often run by root. A link is not
+    followed: its owner could have any file of root's handed over.
     """
     if sys.platform != "win32" and os.geteuid() == 0:
         above = os.stat(os.path.dirname(os.path.abspath(path)))
-        os.chown(path, above.st_uid, above.st_gid)
+        os.chown(path, above.st_uid, above.st_gid, follow_symlinks=False)
+
+
+def open_own(path: str) -> int:
+    """Open a file of a folder, which is made if it does not exist; a link is refused."""
+    return os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
 class Folder:
@@ -54,26 +60,42 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = os.fspath(checked_path("folder", path))
-        with naming("write", self.path):
-            make_folder(self.path)
-            lock = os.path.join(self.path, "lock")
-            self._lock = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
-            # Made here with its permissions, since SQLite would follow the umask: it has secrets. A
-            # backup may have been restored with others.
-            database = os.open(self.database, os.O_CREAT | os.O_RDWR, 0o600)
-            try:
-                if os.fstat(database).st_mode & 0o077:
-                    os.fchmod(database, 0o600)
-            finally:
-                os.close(database)
+        self._lock = -1
         try:
-            if sys.platform != "win32":
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with naming("write", self.path):
+                make_folder(self.path)
+                self._take()
+                self._make_database()
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self) -> None:
+        """Lock the folder, or raise if another process holds it."""
+        if sys.platform == "win32":
+            raise FileUnusable(
+                f"{self.path} cannot be locked: the decision service runs on Linux and macOS, and "
+                "without a lock two services could work on one folder"
+            )
+        self._lock = open_own(os.path.join(self.path, "lock"))
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(self._lock)
             raise FileUnusable(
                 f"{self.path} is in use by another process: one service works on a folder"
             ) from None
+
+    def _make_database(self) -> None:
+        """Make the file of the database, which only its owner may read: it has secrets.
+
+        SQLite would follow the umask, and a backup may have been restored with other permissions.
+        """
+        database = open_own(self.database)
+        try:
+            if os.fstat(database).st_mode & 0o077:
+                os.fchmod(database, 0o600)
+        finally:
+            os.close(database)
 
     @property
     def is_held(self) -> bool:

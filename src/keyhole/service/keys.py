@@ -24,7 +24,7 @@ import msgspec
 
 from keyhole.errors import FileError, InvalidValue, shown
 from keyhole.files import Path, checked_path, naming, replacing
-from keyhole.service.folder import hand_to_owner
+from keyhole.service.folder import hand_to_owner, make_folder, open_own
 
 if sys.platform != "win32":
     import fcntl
@@ -169,6 +169,8 @@ class KeyFile:
             raise InvalidValue(f"roles must be among {', '.join(ROLES)}, got {shown(roles)}")
         secret = PREFIX + secrets.token_urlsafe(32)
         digest = hashlib.sha256(secret.encode()).hexdigest()
+        with naming("write", self.path):
+            make_folder(self._folder)
         with self._changing() as keys:
             if any(key.name == name for key in keys):
                 raise InvalidValue(f"there is a key {name!r} already: revoke it first")
@@ -185,6 +187,8 @@ class KeyFile:
 
     def revoke(self, name: str) -> None:
         """Delete a key; a running service refuses it within a second."""
+        if not os.path.isdir(self._folder):
+            raise InvalidValue(f"there is no folder {self._folder}, and no key {shown(name)}")
         with self._changing() as keys:
             kept = [key for key in keys if key.name != name]
             if len(kept) == len(keys):
@@ -195,8 +199,6 @@ class KeyFile:
     @contextmanager
     def _changing(self) -> Iterator[list[Key]]:
         """Hand out the keys to be changed, and write them whole; one process at a time."""
-        with naming("write", self.path):
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
         with _locked(os.path.join(self._folder, "keys.lock")):
             keys = self.read()
             yield keys
@@ -210,7 +212,7 @@ class KeyFile:
 def _locked(path: str) -> Iterator[None]:
     """Hold the lock of a file; others wait."""
     with naming("write", path):
-        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        handle = open_own(path)
         hand_to_owner(path)
     try:
         if sys.platform != "win32":
