@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from keyhole.errors import FileError, FileUnusable, InvalidValue
 from keyhole.service import Action, DecideRequest, Service
+from keyhole.service.store import Unit
 from tests.service.clocks import Moved
 from tests.service.history import check
 
@@ -186,11 +188,19 @@ def test_pages_of_the_log_have_every_row_once(
             assert found == list(wanted)
 
 
-def test_what_cannot_be_written_leaves_no_gap(service: Service) -> None:
-    """P5: an arm whose name is no text of UTF-8 changes memory, and has no row."""
-    service.create("home", PLAIN)
-    with pytest.raises(UnicodeEncodeError):
-        service.loop("home").add_arms(["\ud800"])
+def test_what_cannot_be_written_leaves_no_gap(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5: an arm that memory has, and that could not be encoded as a row."""
+    loop = service.create("home", PLAIN)
+
+    def fails() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(loop.journal, "take", fails)
+    with pytest.raises(MemoryError):
+        loop.add_arms(["C"])
+    assert loop.bandit.arms == ("A", "B", "C")
     decide(service, "home", "e1")
     assert service.loop("home").bandit.arms == ("A", "B")
     check(service.path, service=service)
@@ -401,3 +411,69 @@ def test_an_arm_that_was_added_again_learns_nothing_of_before(service: Service) 
     loop.add_arms(["A"])
     assert loop.reward("e1", 5.0, "b").status == "ignored"
     assert loop.bandit.counts["A"] == 0
+
+
+def test_names_of_arms_are_checked_without_http_too(service: Service) -> None:
+    loop = service.create("home", PLAIN)
+    for name in ("", "x" * 201, "two\nlines"):
+        with pytest.raises(InvalidValue, match="arms must be"):
+            loop.add_arms([name])
+    assert loop.bandit.arms == ("A", "B")
+
+
+def test_many_arms_are_removed_by_one_statement(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for each arm would read all events again and again, and nothing else is written."""
+    names = [f"a{k}" for k in range(20)]
+    loop = service.create("home", {"arms": names, "dim": 1})
+    for k in range(60):
+        decide(service, "home", f"e{k}", [1.0])
+        loop.reward(f"e{k}", 1.0)
+    service.wait(loop.unit)
+    before = len(service.store.query("SELECT 1 FROM event WHERE learned IS NOT NULL"))
+    gone = [name for name in names[5:] if loop.bandit.counts[name]]
+    lost = sum(loop.bandit.counts[name] for name in gone)
+    assert (before, lost > 10) == (60, True)
+    units: list[Unit] = []
+
+    def submitted(unit: Unit) -> int:
+        units.append(unit)
+        return service.writer.submit(unit)
+
+    monkeypatch.setattr(loop, "_submit", submitted)
+    loop.remove_arms(names[5:])
+    service.wait(loop.unit)
+    assert [len(unit.others) for unit in units] == [2]  # of events, and of the settings
+    after = len(service.store.query("SELECT 1 FROM event WHERE learned IS NOT NULL"))
+    assert after == before - lost
+    check(service.path, service=service)
+
+
+def test_forgetting_leaves_the_sums_of_a_log_without_the_reward(service: Service) -> None:
+    """P9 for records with names, in units that were learned, and growing levels.
+
+    The twin never gets the rewards that the other one forgets. Each decision has one candidate, so
+    that both choose the same arms.
+    """
+    rng = np.random.default_rng(1)
+    features = {"numbers": ["hour"], "categories": {"device": "grow"}}
+    loops = [
+        service.create(name, {"arms": ["A", "B"], "features": features}) for name in ("one", "twin")
+    ]
+    forgotten = set(range(45, 120, 3))  # units are known from the 32nd on
+    for k in range(120):
+        context = {"hour": float(12 + 5 * rng.standard_normal()), "device": f"d{k % 4}"}
+        value = float(3 + rng.standard_normal())
+        for loop in loops:
+            decide(service, loop.name, f"e{k}", context, exclude=["AB"[k % 2]])
+            if loop is loops[0] or k not in forgotten:
+                loop.reward(f"e{k}", value)
+    for k in forgotten:
+        loops[0].forget(f"e{k}")
+    one, twin = (loop.bandit.posterior for loop in loops)
+    assert loops[0].bandit.counts == loops[1].bandit.counts
+    for name in ("precision", "moment", "squares"):
+        mine, other = getattr(one, name), getattr(twin, name)
+        np.testing.assert_allclose(mine, other, rtol=0.0, atol=1e-12 * np.abs(other).max())
+    check(service.path, service=service)

@@ -19,13 +19,13 @@ from keyhole import checks
 from keyhole.core import Arm, Floats
 from keyhole.errors import InvalidValue, KeyholeWarning, Message, shown
 from keyhole.online import LoggedBandit, rows
-from keyhole.service.answers import decide_answer
+from keyhole.service.answers import Answers
 from keyhole.service.candidates import Candidates, check_missing, checked_context
 from keyhole.service.events import Event, EventCache, State
 from keyhole.service.journal import LoopJournal
 from keyhole.service.learning import LoopLearning
 from keyhole.service.packing import packed
-from keyhole.service.requests import Context, DecideAnswer, DecideRequest, check_event_id
+from keyhole.service.requests import Context, DecideAnswer, DecideRequest, check_event_id, check_id
 from keyhole.service.settings import LoopSettings, check_size
 from keyhole.service.store import Unit
 from keyhole.service.units import Draft
@@ -87,8 +87,10 @@ class Loop(LoopLearning):
         super().__init__(number, name, journal, submit)
         self.settings, self.bandit, self.events, self._now = settings, bandit, events, now
         events.is_gone, bandit.tell = self._is_gone, self._tell
+        bandit.check_size = self._check_size
         # The candidates of requests that name none, with the arms and settings they follow from.
         self._usual: tuple[tuple[Arm, ...], LoopSettings, Candidates | None] = ((), settings, None)
+        self.answers = Answers()
         self.ignored: dict[str, int] = {}  # fields that the features do not have, and how often
 
     # -- deciding ---------------------------------------------------------------------------------
@@ -110,8 +112,7 @@ class Loop(LoopLearning):
         known = self.events.get(event_id)
         if known is not None:
             return self._again(known, request, digest)
-        if request.at_least is not None and request.at_least > self.version:
-            raise NotYet(f"at_least must be at most {self.version}, got {request.at_least}")
+        self.check_reached(request.at_least)
         context, ignored = checked_context(request.context, self.bandit, self.settings)
         candidates = self._candidates(request)
         if ignored:
@@ -125,8 +126,16 @@ class Loop(LoopLearning):
             self.events.add(event)
             if not request.defer:
                 self._begin(event)
-        answer = self._answer(event, request) if request.explain else decide_answer(row)
+        answer = self._answer(event, request) if request.explain else self.answers.of(row)
         return Decided(answer, False, self.unit)
+
+    def check_reached(self, version: int | None) -> None:
+        """Raise `NotYet` unless the state includes the row of a version."""
+        if version is not None and version > self.version:
+            raise NotYet(
+                f"at_least must be at most {self.version}, got {version}: send the request again "
+                "later"
+            )
 
     def _candidates(self, request: DecideRequest) -> Candidates:
         """Return the candidates of a request; for most requests they are all arms, and cached."""
@@ -226,7 +235,7 @@ class Loop(LoopLearning):
         return Decided(self._answer(event, request), True, self.unit)
 
     def _answer(self, event: Event, request: DecideRequest) -> DecideAnswer:
-        answer = decide_answer(self.journal.row_of(event))
+        answer = self.answers.of(self.journal.row_of(event))
         if not request.explain:
             return answer
         try:
@@ -273,8 +282,13 @@ class Loop(LoopLearning):
             self._add_arms(arms)
 
     def _add_arms(self, arms: list[str] | dict[str, dict[str, Any]]) -> None:
-        check_size(len(self.bandit.arms) + len(arms), self.bandit.dim)
+        for arm in arms:
+            check_id("arms", arm)
+        self._check_size(len(self.bandit.arms) + len(arms), self.bandit.n_columns)
         self.bandit.add_arms(arms)
+
+    def _check_size(self, n_arms: int, n_columns: int) -> None:
+        check_size(self.bandit.policy, n_arms, n_columns)
 
     def remove_arms(self, arms: list[str]) -> None:
         """Remove arms, and with them what was learned of them.
@@ -304,11 +318,11 @@ class Loop(LoopLearning):
             if sharing == "per-arm":
                 # Decisions of later rows are of an arm that was added again.
                 statement = (
-                    "UPDATE event SET learned = NULL WHERE loop = ? AND arm = ? AND seq < ? "
-                    "AND learned IS NOT NULL"
+                    "UPDATE event SET learned = NULL WHERE loop = ? AND seq < ? "
+                    "AND learned IS NOT NULL AND arm IN (SELECT value FROM json_each(?))"
                 )
-                for arm in arms:
-                    draft.others.append((statement, (self.number, arm, self.version)))
+                listed = msgspec.json.encode(arms).decode()
+                draft.others.append((statement, (self.number, self.version, listed)))
             left = self.settings.without(arms)
             if left != self.settings:
                 # Settings that list a removed arm would add it again when they are given back.

@@ -78,7 +78,7 @@ class DecideAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     explanation : dict, optional
         What each feature adds.
     unexplained : str, optional
-        Why there is no explanation, if one was asked for.
+        Why there is no explanation, although it was requested.
     """
 
     event_id: str

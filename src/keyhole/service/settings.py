@@ -108,18 +108,24 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
                 )
 
 
-def check_size(n_arms: int, dim: int) -> None:
-    """Raise `InvalidValue` if the posteriors of arms would take too much memory.
+def check_size(policy: Policy, n_arms: int, dim: int) -> None:
+    """Raise `InvalidValue` if the posteriors of a loop would take too much memory.
 
     Parameters
     ----------
+    policy : Policy
+        The policy, which has a posterior for each arm, one that all share, or one of a shared part
+        and a part of each arm.
     n_arms, dim : int
-        The number of arms, and of features.
+        The number of arms, and of columns.
     """
-    if n_arms * dim**2 > MOST_SUMS:
+    sizes = {"per-arm": n_arms * dim**2, "shared": dim**2, "hybrid": ((1 + n_arms) * dim) ** 2}
+    size = sizes[policy.sharing]
+    if size > MOST_SUMS:
         raise InvalidValue(
-            f"arms times the square of dim must be at most {MOST_SUMS}, got {n_arms} arms and dim "
-            f"{dim}: posteriors are that large"
+            f"a loop may learn {MOST_SUMS:,} numbers, got {size:,}: {n_arms:,} arms and {dim:,} "
+            f"columns with sharing = {policy.sharing!r}. Use fewer arms, fields or levels"
+            + ("" if policy.sharing == "shared" else ", or policy.sharing = 'shared'")
         )
 
 
@@ -202,9 +208,11 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             check_id("arms", arm)
         if settings.dim is not None and not 1 <= settings.dim <= MOST_NUMBERS:
             raise InvalidValue(f"dim must be from 1 to {MOST_NUMBERS}, got {settings.dim}")
-        if settings.dim is not None:
-            check_size(len(settings.arms), settings.dim)
         learner = settings.learner()
+        features = learner.features
+        dim = features.start().n_columns if isinstance(features, Features) else settings.dim
+        assert dim is not None  # one of both was given
+        check_size(learner.policy, len(settings.arms), dim)
         if settings.missing == "drop" or getattr(learner.features, "missing", None) == "drop":
             raise InvalidValue(
                 "missing must be 'predict', 'mean' or 'zero', got 'drop': events with a missing "

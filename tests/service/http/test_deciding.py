@@ -266,15 +266,65 @@ def test_a_first_request_makes_no_loop_that_would_stop_the_service(
         for context in ([1.0] * n, {f"f{k}": 1.0 for k in range(n)}):
             answer = home.post(path + "/decide", {"context": context, "actions": actions})
             assert answer.status_code == 422
-            assert f"got {arms} arms and " in answer.json()["detail"]
+            assert f"{arms:,} arms and " in answer.json()["detail"]
     assert home.get(path).status_code == 404
     given = {"context": [1.0] * most, "actions": actions}
     assert home.post(path + "/decide", given).status_code == 200
     ranked = {"contextFeatures": [{f"f{k}": 1.0 for k in range(most + 1)}], "actions": actions}
     answer = home.post("/personalizer/v1.0/rank", ranked)
     assert (answer.status_code, "create the loop with PUT" in answer.text) == (400, True)
-    answer = home.put("/v1/loops/huge", {"dim": 1_000, "arms": [f"a{k}" for k in range(101)]})
-    assert (answer.status_code, "101 arms and dim 1000" in answer.text) == (422, True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"dim": 1_000, "arms": [f"a{k}" for k in range(101)]},
+        {
+            "features": {"numbers": [f"f{k}" for k in range(300)]},
+            "arms": [f"a{k}" for k in range(2_000)],
+        },
+        {"dim": 10, "arms": [f"a{k}" for k in range(1_000)], "policy": {"sharing": "hybrid"}},
+    ],
+)
+def test_a_loop_that_would_fill_the_memory_is_refused(
+    home: Local, settings: dict[str, Any]
+) -> None:
+    answer = home.put("/v1/loops/huge", settings)
+    assert (answer.status_code, "may learn 100,000,000 numbers" in answer.text) == (422, True)
+    few = {**settings, "arms": settings["arms"][:2]}
+    assert home.put("/v1/loops/huge", few).status_code == 201
+
+
+def test_levels_of_requests_do_not_fill_the_memory(
+    home: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two arms, and at most ten columns with the constant: nine levels and no tenth."""
+    monkeypatch.setattr("keyhole.service.settings.MOST_SUMS", 2 * 10**2)
+    settings = {"arms": ["A", "B"], "features": {"categories": {"c": "grow"}}}
+    assert home.put("/v1/loops/grows", settings).status_code == 201
+    for k in range(9):
+        assert home.post("/v1/loops/grows/decide", {"context": {"c": f"u{k}"}}).status_code == 200
+    version = home.get("/v1/loops/grows").json()["version"]
+    for path, given in (
+        ("decide", {"context": {"c": "u9"}}),
+        ("observe", {"contexts": [{"c": "u9"}]}),
+        ("arms", {"add": ["C"]}),
+    ):
+        answer = home.post(f"/v1/loops/grows/{path}", given)
+        assert (answer.status_code, "may learn 200 numbers" in answer.text) == (422, True)
+    assert home.get("/v1/loops/grows").json()["version"] == version
+    assert home.post("/v1/loops/grows/decide", {"context": {"c": "u8"}}).status_code == 200
+    check(home.app.service.path, service=home.app.service)
+
+
+def test_the_memory_for_probabilities_is_bounded(home: Local) -> None:
+    """One for each number of candidates would be 6 GB for a loop of 100,000 arms."""
+    home.put("/v1/loops/many", {"dim": 1, "arms": [f"a{k}" for k in range(30)]})
+    for k in range(25):
+        given = {"context": [1.0], "exclude": [f"a{j}" for j in range(k)]}
+        answer = home.post("/v1/loops/many/decide", given).json()
+        assert abs(sum(answer["probabilities"].values()) - 1.0) < 1e-9
+    assert len(home.app.service.loop("many").answers._chances) <= 8
 
 
 def test_a_batch_has_a_status_for_each_line(home: Local) -> None:

@@ -136,10 +136,16 @@ def test_a_decision_that_cannot_be_explained_is_answered(home: Local) -> None:
     assert (again.status_code, again.json()["action"]) == (200, first["action"])
     assert "explanation" not in again.json()
     assert "was removed" in again.json()["unexplained"]
-    assert home.get(HOME + "/events/x", params={"explain": "true"}).status_code == 422
+    shown = home.get(HOME + "/events/x", params={"explain": "true"}).json()
+    assert (shown["decision"]["action"], "was removed" in shown["unexplained"]) == (
+        first["action"],
+        True,
+    )
     home.put(HOME, {**PLAIN, "mode": "off"})
     off = home.post(HOME + "/decide", {"context": [1, 2], "explain": True}).json()
     assert (off["mode"], "the loop was off" in off["unexplained"]) == ("off", True)
+    shown = home.get(f"{HOME}/events/{off['event_id']}", params={"explain": "true"}).json()
+    assert "the loop was off" in shown["unexplained"]
 
 
 def test_an_explanation_is_by_arms_and_levels_of_now(home: Local) -> None:

@@ -191,6 +191,11 @@ class Encoder:
         return len(self.names)
 
     @property
+    def n_columns(self) -> int:
+        """Number of columns, with those that are crossed and the constant."""
+        return len(self.names) + len(self.crosses) + 1
+
+    @property
     def digest(self) -> str:
         """A digest that identifies the columns of this recipe."""
         return digest_of(self.features.to_dict())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from keyhole.core import (
     Arm,
+    Encoder,
     Floats,
     Learner,
     Policy,
@@ -42,8 +43,15 @@ class LoggedBandit(ChangesTerms):
         As in `Bandit`.
     log : Store or path-like
         Where to write.
+
+    Attributes
+    ----------
+    check_size : callable or None
+        Called with the number of arms and of columns before new levels get columns; it refuses them
+        by raising `InvalidValue`.
     """
 
+    check_size: Callable[[int, int], None] | None = None
     _describes = True
     _last_key: str | None = None  # that of the last rewards that Python code has learned
 
@@ -104,6 +112,12 @@ class LoggedBandit(ChangesTerms):
         self._write_start(self._log, resumed=False)
 
     @property
+    def n_columns(self) -> int:
+        """Number of columns, with those that are crossed and a constant."""
+        n_columns: int = self._observer.n_columns
+        return n_columns
+
+    @property
     def run(self) -> str:
         """The name of the run."""
         name: str = self._lineage.run
@@ -122,6 +136,11 @@ class LoggedBandit(ChangesTerms):
 
     def _has_warnings(self) -> bool:
         return bool(self._learned.observer.messages)
+
+    def _know(self, encoder: Encoder, rows: Any = None, names: Any = None) -> None:
+        if self.check_size is not None and encoder is not self._learned.encoder:
+            self.check_size(len(self.arms), encoder.n_columns)
+        super()._know(encoder, rows, names)
 
     def _see(self, seen: Floats) -> None:
         super()._see(seen)

@@ -85,7 +85,7 @@ class Commits:
         """
         writer = self.service.writer
         if writer.committed >= unit:
-            then(None)
+            _call(then, None)
         else:
             self._add(writer, unit, then)
 

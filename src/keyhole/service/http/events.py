@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from keyhole.errors import shown
-from keyhole.online import rows
-from keyhole.service.answers import decide_answer
+from keyhole.errors import InvalidValue, shown
 from keyhole.service.events import State
 from keyhole.service.http import batches, responses
 from keyhole.service.http.problems import Problem
@@ -29,7 +27,7 @@ class RewardLine(RewardRequest, frozen=True, kw_only=True):
     event_id: str
 
 
-class EventView(msgspec.Struct, frozen=True, kw_only=True):
+class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of an event.
 
     Parameters
@@ -55,6 +53,8 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
         The number of its row in the log.
     explanation : dict, optional
         What each feature adds, by what is known now.
+    unexplained : str, optional
+        Why there is no explanation, although it was requested.
     """
 
     event_id: str
@@ -67,6 +67,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     due: float | None
     seq: int
     explanation: dict[str, Any] | None = None
+    unexplained: str | None = None
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,15 +169,22 @@ def event_view(loop: Loop, name: str, *, explain: bool = False) -> EventView:
         State.OPEN: "open",
         State.ENDED: "ended",
     }
+    explanation = unexplained = None
+    if explain:
+        try:
+            explanation = loop.explain(name)
+        except InvalidValue as reason:
+            unexplained = str(reason)
     return EventView(
         event_id=found.name,
         state=states[found.state],
-        decision=decide_answer(row),
+        decision=loop.answers.of(row),
         rewards=found.rewards,
         uncounted=found.uncounted,
         total=found.total(loop.settings.reward),
         learned=found.learned,
         due=found.due,
         seq=found.seq,
-        explanation=loop.explain(name) if explain and isinstance(row, rows.Decision) else None,
+        explanation=explanation,
+        unexplained=unexplained,
     )

@@ -14,7 +14,7 @@ from keyhole.service.http.request import Request
 from keyhole.service.http.routing import Answered
 from keyhole.service.http.turns import STEPS, Turns
 from keyhole.service.loop import Loop
-from keyhole.service.requests import Context, check_id
+from keyhole.service.requests import Context
 from keyhole.service.settings import LoopSettings
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ async def change_arms(app: Application, request: Request) -> Answered:
     """Add or remove arms."""
     given = _arms.decode(await request.body(app.limits.body))
     check_arms(app, given.add)
+    check_arms(app, given.remove)
     loop = app.ready().loop(request.params[0])
     if bool(given.add) == bool(given.remove):
         raise InvalidValue(
@@ -135,7 +136,7 @@ async def change_arms(app: Application, request: Request) -> Answered:
 
 
 def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) -> None:
-    """Raise `InvalidValue` if names or records of arms are too long or too many.
+    """Raise `InvalidValue` if there are too many arms, or a record is too large.
 
     Parameters
     ----------
@@ -146,10 +147,9 @@ def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) ->
     """
     if len(arms) > 100 * app.limits.actions:
         raise InvalidValue(f"arms must be at most {100 * app.limits.actions}, got {len(arms)}")
-    for name in arms:
-        check_id("arms", name)
-        if isinstance(arms, dict):
-            app.limits.check_record(f"arms: {name}", arms[name])
+    if isinstance(arms, dict):
+        for name, record in arms.items():
+            app.limits.check_record(f"arms: {shown(name)}", record)
 
 
 async def observe(app: Application, request: Request) -> Answered:

@@ -96,9 +96,9 @@ def check_size(settings: LoopSettings, request: DecideRequest) -> None:
     arms = 1 if of_arms else len(request.actions or ())
     if arms * fields**2 > MOST_SUMS:
         raise InvalidValue(
-            f"a loop that is made by its first request has at most {MOST_SUMS} numbers to learn, "
-            f"arms times the square of the fields, got {arms} arms and {fields} fields: create the "
-            "loop with PUT, which allows more"
+            f"a loop that is made by its first request may learn {MOST_SUMS:,} numbers, arms times "
+            f"the square of the fields, got {arms:,} arms and {fields:,} fields: create the loop "
+            "with PUT, which allows more"
         )
 
 
