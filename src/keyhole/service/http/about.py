@@ -25,6 +25,8 @@ class About(NamedTuple):
         Whether body and answer are newline-delimited JSON.
     content : str, default "application/json"
         The type of the answer's content.
+    contents : tuple of str, default ()
+        Further types of it, of which a request chooses one by `Accept`.
     takes : str, default "application/json"
         The type of the body's content.
     error : type, optional
@@ -38,5 +40,6 @@ class About(NamedTuple):
     problems: tuple[int, ...] = ()
     lines: bool = False
     content: str = "application/json"
+    contents: tuple[str, ...] = ()
     takes: str = "application/json"
     error: Any = None

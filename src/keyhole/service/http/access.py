@@ -134,7 +134,10 @@ class Access:
         return (
             (b"access-control-allow-origin", origin),
             (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
-            (b"access-control-allow-headers", b"authorization, content-type"),
-            (b"access-control-expose-headers", b"idempotent-replay"),
+            (
+                b"access-control-allow-headers",
+                b"authorization, content-type, ocp-apim-subscription-key",
+            ),
+            (b"access-control-expose-headers", b"idempotent-replay, x-request-id"),
             (b"vary", b"origin"),
         )

@@ -137,9 +137,9 @@ def check_keys(keys: KeyFile, service: Service, *, without_keys: bool) -> None:
     if without_keys:
         if keys.exists:
             raise InvalidValue(f"--without-keys needs a folder without keys, got {keys.path}")
-        service.note_keys(are_needed=False)
+        service.wait(service.note_keys(are_needed=False))
     elif keys.exists:
-        service.note_keys()
+        service.wait(service.note_keys())
     elif service.has_had_keys:
         raise InvalidValue(
             f"{keys.path} is missing, and this folder was served with keys: restore the file, or "

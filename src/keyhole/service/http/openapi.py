@@ -122,7 +122,9 @@ def _answers(route: Route, named: dict[int, Any]) -> dict[str, Any]:
         if status != 204:
             content = NDJSON if about.lines else about.content
             schemas = [named[id(one)] for one in _each(kind) if one is not None]
-            found[str(status)]["content"] = {content: _media(route, schemas)}
+            found[str(status)]["content"] = {
+                one: _media(route, schemas) for one in (content, *about.contents)
+            }
     error = about.error or ProblemDetails
     content = "application/problem+json" if error is ProblemDetails else "application/json"
     for status in sorted({*OF_ALL, *about.problems}):

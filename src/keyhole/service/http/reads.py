@@ -62,6 +62,7 @@ PARAMETERS: dict[str, Any] = {
     "context": dict[str, Any] | list[float | None],
     "actions": list[Action],
     "exclude": list[str],
+    "at_least": int,
 }
 
 
@@ -86,6 +87,7 @@ async def post_probabilities(app: Application, request: Request) -> Answered:
 async def _probabilities(app: Application, request: Request, given: DecideRequest) -> Answered:
     app.limits.check_decide(given)
     loop = app.ready().loop(request.params[0])
+    loop.check_reached(given.at_least)
     found = ProbabilitiesView(probabilities=probabilities(loop, given), version=loop.version)
     return responses.json(found), loop.unit
 

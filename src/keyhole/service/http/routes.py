@@ -158,6 +158,7 @@ def _read_routes() -> list[Route]:
     octets = "application/octet-stream"
     value: dict[str, Any] = {"content": {"application/json": {}}}
     number = {"schema": {"type": "integer", "minimum": 0}}
+    count = {"schema": {"type": "integer", "minimum": 1}}
     return [
         Route(
             method="GET",
@@ -174,7 +175,8 @@ def _read_routes() -> list[Route]:
             about=About(
                 "Show how likely each candidate is; nothing is drawn.",
                 {200: reads.ProbabilitiesView},
-                query={"context": value, "actions": value, "exclude": value},
+                query={"context": value, "actions": value, "exclude": value, "at_least": number},
+                problems=(409,),
             ),
         ),
         Route(
@@ -186,6 +188,7 @@ def _read_routes() -> list[Route]:
                 "Show how likely each candidate is; nothing is drawn.",
                 {200: reads.ProbabilitiesView},
                 body=DecideRequest,
+                problems=(409,),
             ),
         ),
         Route(
@@ -215,8 +218,10 @@ def _read_routes() -> list[Route]:
             about=About(
                 "Read rows of the log, as JSON lines or as Arrow.",
                 {200: None},
-                query={"after": number, "limit": number},
+                query={"after": number, "limit": count},
                 content="application/x-ndjson",
+                contents=(logpage.ARROW,),
+                problems=(410,),
             ),
         ),
     ]
