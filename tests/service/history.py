@@ -238,8 +238,12 @@ def _known(found: Rebuilt, event: str) -> Known:
 
 
 def _check_create(found: Rebuilt, ask: Ask, answer: Answer) -> None:
-    given = ask["settings"].get("reward", {})
-    assert any(given.items() <= one["reward"].items() for one in found.all_settings)
+    given = dict(ask["settings"])
+    reward = given.pop("reward", {})
+    assert any(
+        reward.items() <= one["reward"].items() and given.items() <= one.items()
+        for one in found.all_settings
+    ), f"{ask} was acknowledged, and is lost"
     assert answer["version"] >= 2
 
 

@@ -45,7 +45,9 @@ def lose_power(folder: Path, seed: int, synchronous: str, longest: int = 400) ->
     service = None
     try:
         with contextlib.suppress(KeyholeError):
-            service = Service(folder / "before", vfs=disk.name, synchronous=synchronous)
+            # The default is what is promised: it is not named.
+            options: Any = {} if synchronous == "FULL" else {"synchronous": synchronous}
+            service = Service(folder / "before", vfs=disk.name, **options)
             if rng.random() < 0.5:  # the log moves into the database now and then
                 service.store._writer.wal_autocheckpoint(rng.randint(5, 30))
             load = Load(seed, "p", LOOPS)

@@ -9,6 +9,7 @@ from keyhole.service.store import Store
 from tests.service.driving import Ask, answered
 from tests.service.history import History, check
 from tests.service.killing import survive
+from tests.service.killing_http import survive as survive_http
 
 # A decision and a reward in a loop without time-outs: nothing is written after them.
 DECIDE: Ask = {
@@ -29,6 +30,10 @@ def test_nothing_acknowledged_is_lost_by_a_kill(tmp_path: Path) -> None:
     check(str(tmp_path), history)
     with pytest.raises(AssertionError, match="event last was acknowledged, and is lost"):
         check(str(tmp_path), history + last)
+
+
+def test_nothing_acknowledged_over_http_is_lost_by_a_kill(tmp_path: Path) -> None:
+    assert survive_http(str(tmp_path), kills=2, seed=1, longest=0.3) > 20
 
 
 def cut(folder: Path, event: str) -> None:

@@ -15,9 +15,10 @@ import httpx
 import pytest
 
 from keyhole.errors import FileUnusable
-from keyhole.service import KeyFile
+from keyhole.service import KeyFile, application
 from keyhole.service.http.repeats import Repeats
 from keyhole.service.store import Store
+from tests.service.history import check
 from tests.service.http.serving import PLAIN, Local, Process, local
 
 HOME = "/v1/loops/home"
@@ -58,6 +59,7 @@ def home(tmp_path: Path, disk: Disk) -> Iterator[Local]:
         yield served
         disk.fails, disk.opens = 0, True
         served.get("/readyz")
+        check(str(tmp_path / "data"), service=served.app.service)
 
 
 def decide(home: Local, name: str) -> Any:
@@ -260,3 +262,13 @@ def test_keys_are_noted_for_the_next_start_though_the_first_attempt_failed(
     assert not home.app.service.has_had_keys
     home.runner.run(home.app._keys())
     assert home.app.service.has_had_keys
+
+
+def test_a_start_that_cannot_note_keys_is_refused(disk: Disk, tmp_path: Path) -> None:
+    """A later start without the file of keys would serve everyone."""
+    KeyFile(tmp_path / "data").add("web", ["admin"])
+    disk.fails = 1
+    with pytest.raises(FileUnusable, match="disk is full"):
+        application(tmp_path / "data")
+    with local(tmp_path / "data") as served:
+        assert served.app.service.has_had_keys

@@ -227,6 +227,17 @@ def test_probabilities_draw_nothing_and_are_those_of_the_next_decision(home: Loc
     assert list(without["probabilities"]) == ["B", "C"]
 
 
+def test_probabilities_are_of_a_version_that_was_reached(home: Local) -> None:
+    version = home.get(HOME).json()["version"]
+    given = {"context": [1.0, 0.5], "at_least": version}
+    assert home.post(HOME + "/probabilities", given).json()["version"] == version
+    given["at_least"] = version + 1
+    answer = home.post(HOME + "/probabilities", given)
+    assert (answer.status_code, "at_least must be at most" in answer.text) == (409, True)
+    query = {"context": "[1.0, 0.5]", "at_least": str(version + 1)}
+    assert home.get(HOME + "/probabilities", params=query).status_code == 409
+
+
 @pytest.mark.parametrize(
     ("query", "says"),
     [

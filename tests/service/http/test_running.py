@@ -14,6 +14,7 @@ import pytest
 from keyhole.errors import FileUnusable
 from keyhole.service import Limits, Options, application, serve
 from keyhole.service.http import protocol
+from tests.service.history import check
 from tests.service.http.serving import PLAIN, Process, threaded
 
 HOME = "/v1/loops/home"
@@ -65,6 +66,7 @@ def test_what_was_answered_is_there_after_a_stop(tmp_path: Path, how: signal.Sig
         # Settings and start, and at most one more decision of each thread, without an answer.
         assert 0 <= shown["version"] - 2 - len(answered) <= (0 if how is signal.SIGTERM else 4)
         assert again.stop(signal.SIGINT)[0] == 0
+    check(str(folder))
 
 
 def check_lines(text: str) -> None:

@@ -19,6 +19,11 @@ def home(tmp_path: Path) -> Iterator[Local]:
         yield served
 
 
+def test_commits_are_confirmed_by_the_disk(home: Local) -> None:
+    """P1 by default: 2 is FULL. In WAL mode NORMAL loses commits with the power."""
+    assert home.app.service.store._writer.pragma("synchronous") == 2
+
+
 def test_health(home: Local) -> None:
     assert home.get("/healthz").json() == {"status": "ok"}
     assert home.get("/readyz").json() == {"status": "ready"}
