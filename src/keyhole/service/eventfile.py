@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from keyhole.online import rows
-from keyhole.service.events import MOST_BYTES, Event, EventCache, State
+from keyhole.service.events import MAX_BYTES, Event, EventCache, State
 
 # Events in memory, about 4 kB each with their rows, and how many are moved to the file at a time.
 SIZE, PART = 5_000, 500
@@ -75,7 +75,7 @@ class EventFile(EventCache):
     def took(self, n_bytes: int) -> None:
         """Move events to the file if the rows that came since the last time have many bytes."""
         self._since += n_bytes
-        if self._since > MOST_BYTES:
+        if self._since > MAX_BYTES:
             self._write(list(self._events))
 
     def each(self) -> Iterator[Event]:

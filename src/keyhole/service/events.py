@@ -122,7 +122,7 @@ AGGREGATES: dict[Aggregate, Callable[[list[float]], float]] = {
 # Events beyond the size of a cache after which it is shrunk: some at a time.
 SPARE = 100
 # Bytes of rows in a cache: those of a thousand arms have 100 kB each.
-MOST_BYTES = 1 << 26
+MAX_BYTES = 1 << 26
 
 
 class EventCache:
@@ -135,7 +135,7 @@ class EventCache:
     read : callable
         Returns an event of the database by its id, or None.
     size : int
-        How many events are kept, if their rows have at most `MOST_BYTES`.
+        How many events are kept, if their rows have at most `MAX_BYTES`.
     committed : callable
         Returns the number of the last unit that is in the database.
     """
@@ -189,7 +189,7 @@ class EventCache:
         """
         if self._events.get(event.name) is event:
             self._n_bytes += n_bytes
-            if self._n_bytes > MOST_BYTES:
+            if self._n_bytes > MAX_BYTES:
                 self._shrink()
 
     def drop_gone(self) -> None:
@@ -203,7 +203,7 @@ class EventCache:
 
     def _shrink(self) -> None:
         committed = self._committed()
-        while len(self._events) > self._size or self._n_bytes > MOST_BYTES:
+        while len(self._events) > self._size or self._n_bytes > MAX_BYTES:
             name, oldest = next(iter(self._events.items()))
             if oldest.unit > committed:
                 # It stays, and the next call looks at another one.

@@ -15,7 +15,7 @@ from keyhole.service.units import Draft, LoopUnits
 # Rows that a reward comes with.
 CAME = (rows.Reward, rows.Amend, rows.Outcome)
 # Events that time out in one unit: some milliseconds, in which no request is served.
-MOST_DUE = 50
+MAX_DUE = 50
 
 
 class LoopLearning(LoopUnits):

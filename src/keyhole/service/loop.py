@@ -31,7 +31,7 @@ from keyhole.service.store import Unit
 from keyhole.service.units import Draft
 
 # Names of ignored fields that are counted.
-MOST_IGNORED = 200
+MAX_IGNORED = 200
 
 
 class Conflict(InvalidValue):
@@ -140,9 +140,9 @@ class Loop(LoopLearning):
         return kept
 
     def count_ignored(self, names: list[str]) -> None:
-        """Count fields that the features do not have, of at most `MOST_IGNORED` names."""
+        """Count fields that the features do not have, of at most `MAX_IGNORED` names."""
         for name in names:
-            if name in self.ignored or len(self.ignored) < MOST_IGNORED:
+            if name in self.ignored or len(self.ignored) < MAX_IGNORED:
                 self.ignored[name] = self.ignored.get(name, 0) + 1
 
     def _decide(

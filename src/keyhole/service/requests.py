@@ -8,7 +8,7 @@ import msgspec
 
 from keyhole.errors import InvalidValue, shown
 
-LONGEST_ID = 200
+MAX_ID_LENGTH = 200
 
 Context = dict[str, Any] | list[float | None]
 RewardStatus = Literal["counted", "duplicate", "held", "late", "amended", "ignored"]
@@ -151,8 +151,8 @@ def check_id(name: str, given: str, shortest: int = 1) -> None:
     shortest : int, default 1
         The length that it must have.
     """
-    if not shortest <= len(given) <= LONGEST_ID or not given.isprintable():
+    if not shortest <= len(given) <= MAX_ID_LENGTH or not given.isprintable():
         raise InvalidValue(
-            f"{name} must be a text of {shortest} to {LONGEST_ID} printable characters, got "
+            f"{name} must be a text of {shortest} to {MAX_ID_LENGTH} printable characters, got "
             f"{shown(given)}"
         )

@@ -21,7 +21,7 @@ from keyhole.service import archived, loading
 from keyhole.service.clock import Clock
 from keyhole.service.digests import request_digest
 from keyhole.service.folder import Folder
-from keyhole.service.learning import MOST_DUE
+from keyhole.service.learning import MAX_DUE
 from keyhole.service.loop import Decided, Loop
 from keyhole.service.requests import DecideRequest
 from keyhole.service.schema import TRIALS
@@ -302,7 +302,7 @@ class Service:
         until = self.now()
         for name, number in list(self._numbers.items()):
             # Events that have ended stay due in the database until their unit is committed.
-            due = self.store.due(number, until, MOST_DUE)
+            due = self.store.due(number, until, MAX_DUE)
             if not due:
                 yield 0
             while due:
@@ -311,7 +311,7 @@ class Service:
                 if found is None or found.is_broken:  # it cannot be loaded
                     break
                 self._check_usable()
-                due = self.store.due(number, until, MOST_DUE, due[-1])
+                due = self.store.due(number, until, MAX_DUE, due[-1])
         for name, loop in list(self._loops.items()):
             if not loop.is_broken and loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
                 self.keep(loop)

@@ -29,10 +29,10 @@ SECONDS = {"W": 604_800.0, "D": 86_400.0, "H": 3_600.0, "M": 60.0, "S": 1.0}
 # Rewards beyond it are refused, as by every bandit.
 LARGEST = 1e50
 # A posterior of this dimension takes 8 MB per arm, and a decision some milliseconds.
-MOST_NUMBERS = 1_000
+MAX_NUMBERS = 1_000
 # Arms times the square of dim: posteriors of 800 MB.
-MOST_SUMS = 100_000_000
-LONGEST_WAIT = 366 * 86_400.0
+MAX_SUMS = 100_000_000
+MAX_WAIT = 366 * 86_400.0
 
 
 class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,9 +116,9 @@ def check_size(n_arms: int, dim: int) -> None:
     n_arms, dim : int
         The number of arms, and of features.
     """
-    if n_arms * dim**2 > MOST_SUMS:
+    if n_arms * dim**2 > MAX_SUMS:
         raise InvalidValue(
-            f"arms times the square of dim must be at most {MOST_SUMS}, got {n_arms} arms and dim "
+            f"arms times the square of dim must be at most {MAX_SUMS}, got {n_arms} arms and dim "
             f"{dim}: posteriors are that large"
         )
 
@@ -136,9 +136,9 @@ def duration(given: str | float) -> float:
         seconds = sum(float(value) * SECONDS[unit] for unit, value in parts.items())
     else:
         seconds = float(given)
-    if not 0.0 < seconds <= LONGEST_WAIT:
+    if not 0.0 < seconds <= MAX_WAIT:
         raise InvalidValue(
-            f"reward.wait must be above 0 and at most {LONGEST_WAIT:.0f} seconds, got {given!r}"
+            f"reward.wait must be above 0 and at most {MAX_WAIT:.0f} seconds, got {given!r}"
         )
     return seconds
 
@@ -200,8 +200,8 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         settings.reward.check()
         for arm in settings.arms:
             check_id("arms", arm)
-        if settings.dim is not None and not 1 <= settings.dim <= MOST_NUMBERS:
-            raise InvalidValue(f"dim must be from 1 to {MOST_NUMBERS}, got {settings.dim}")
+        if settings.dim is not None and not 1 <= settings.dim <= MAX_NUMBERS:
+            raise InvalidValue(f"dim must be from 1 to {MAX_NUMBERS}, got {settings.dim}")
         if settings.dim is not None:
             check_size(len(settings.arms), settings.dim)
         learner = settings.learner()

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from keyhole.errors import InvalidValue, shown
-from keyhole.service.http.proposing import MOST_CROSSES, by_records, fields_of
+from keyhole.service.http.proposing import MAX_CROSSES, by_records, fields_of
 from keyhole.service.requests import Action, DecideRequest
 from keyhole.service.settings import LoopSettings
 
@@ -135,7 +135,7 @@ def proposed(given: DecideRequest) -> LoopSettings:
     context = _without_null(given.context)
     records = [record for one in actions if (record := _without_null(one.features or {}))]
     fields = {name for record in records for name in record}
-    if records and len(context) * len(fields) > MOST_CROSSES:
+    if records and len(context) * len(fields) > MAX_CROSSES:
         records = []  # each action is then known by its id
     if not context and not records:
         raise InvalidValue(

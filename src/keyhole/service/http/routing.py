@@ -25,7 +25,7 @@ Handler: TypeAlias = Callable[[Any, Request], Awaitable[Answered]]
 # The unit of an answer that follows from nothing in a log.
 NO_UNIT = 0
 # Paths whose route is cached. Those with the id of an event are not: they hardly come again.
-MOST_KEPT = 1_000
+MAX_KEPT = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,7 +142,7 @@ class Router:
                 ((b"allow", allowed.encode()),),
             )
         if len(params) < 2:
-            if len(self._kept) >= MOST_KEPT:  # as by somebody who tries many names of loops
+            if len(self._kept) >= MAX_KEPT:  # as by somebody who tries many names of loops
                 self._kept.clear()
             self._kept[method, path] = route, params
         return route, params

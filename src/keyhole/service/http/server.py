@@ -28,7 +28,7 @@ GRACE = 30
 # one that is being closed.
 KEEP_ALIVE = 30
 # Connections at a time; requests on further ones get 503.
-MOST_CONNECTIONS = 10_000
+MAX_CONNECTIONS = 10_000
 
 
 def serve(
@@ -168,7 +168,7 @@ def server_of(app: Any) -> Any:
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=KEEP_ALIVE,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         backlog=2048,
     )
 
