@@ -78,7 +78,7 @@ class DecideAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     explanation : dict, optional
         What each feature adds.
     unexplained : str, optional
-        Why there is no explanation, if one was asked for.
+        Why there is no explanation, if `explain` was set.
     """
 
     event_id: str
@@ -109,7 +109,7 @@ class RewardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class RewardAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a reward.
+    """The answer to a reward.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class RewardAnswer(msgspec.Struct, frozen=True, kw_only=True):
         counts. "ignored": the loop was off when it decided, or the arm was removed, and it never
         counts. "duplicate": one of this id came before, and nothing changed.
     total : float or None
-        What the rewards of the event that count come to.
+        The total of the rewards of the event that count.
     version : int
         The number of the last row.
     """
@@ -145,7 +145,7 @@ def check_id(name: str, given: str, shortest: int = 1) -> None:
     Parameters
     ----------
     name : str
-        What it is called in messages.
+        Its name in messages.
     given : str
         The text.
     shortest : int, default 1

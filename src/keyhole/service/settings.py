@@ -36,7 +36,7 @@ MAX_WAIT = 366 * 86_400.0
 
 
 class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a loop learns of the rewards of an event.
+    """How a loop learns from the rewards of an event.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         How long rewards are waited for: an ISO 8601 duration, or seconds. By default "PT10M"; with
         "at_once" there is none, since rewards are learned whenever they come.
     aggregate : str, default "sum"
-        What several rewards of an event come to: "sum", "first", "last", "mean", "max" or "min".
+        How the total of several rewards is made: "sum", "first", "last", "mean", "max" or "min".
     learn : str, optional
         "at_once" learns rewards as they come. "at_end" learns an event once, when it is due.
         "provisional" learns the default at once, and amends it. By default "at_end" if there is a
@@ -63,7 +63,7 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     late: Literal["amend", "ignore"] | None = None
 
     def __post_init__(self) -> None:
-        """Set the defaults of what depends on the learning mode."""
+        """Set the defaults that depend on the learning mode."""
         if self.learning != "at_once":
             if self.wait is None:
                 msgspec.structs.force_setattr(self, "wait", "PT10M")
@@ -162,7 +162,7 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         As in `Learner`, for contexts that are lists: what replaces null, a missing entry. Without
         it null is refused. Features have their own setting, "predict" by default.
     reward : RewardSettings
-        What is learned of rewards.
+        How rewards are learned.
     mode : str, default "online"
         "online" decides. "shadow" answers the baseline, logs the decision it would have made, and
         learns from the baseline's rewards. "off" answers the baseline and learns nothing.
@@ -267,7 +267,7 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         )
 
     def what_is_fixed(self) -> dict[str, Any]:
-        """Return the settings that what was learned depends on."""
+        """Return the settings that the learned state depends on: they cannot change."""
         record = self.to_dict()
         names = ("policy", "features", "dim", "intercept", "standardize", "missing")
         return {name: record[name] for name in names}

@@ -1,4 +1,4 @@
-"""Routes of the model: what a loop has learned as a file, and a loop that goes on from one.
+"""Routes of the model: the bandit of a loop as a file, and a loop that continues one.
 
 A model is a function of its log. A file therefore begins a new loop, as the first row of its log,
 and never replaces what another loop has learned.
@@ -51,7 +51,7 @@ async def put_model(app: Application, request: Request) -> Answered:
 
 
 def settings_of(bandit: Bandit) -> LoopSettings:
-    """Return the settings of a loop that a saved bandit can go on as.
+    """Return the settings of a loop that can continue a saved bandit.
 
     Raises
     ------

@@ -143,7 +143,7 @@ def kinds(name: str, records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     Parameters
     ----------
     name : str
-        What records are called in messages.
+        The name of the records in messages.
     records : iterable of mappings
         The records. The first value of a field that is not null tells its kind.
     """

@@ -24,7 +24,7 @@ from keyhole.service.http.proposing import MAX_CROSSES, by_records, fields_of
 from keyhole.service.requests import Action, DecideRequest
 from keyhole.service.settings import LoopSettings
 
-# As Personalizer has it when nothing was set: the first reward within ten minutes, or else 0.
+# Personalizer's defaults: the first reward within ten minutes, or else 0.
 REWARD = {"default": 0.0, "wait": "PT10M", "aggregate": "first", "learn": "at_end"}
 
 
@@ -66,7 +66,7 @@ def flat(name: str, features: list[dict[str, Any]] | None) -> dict[str, Any]:
     Parameters
     ----------
     name : str
-        What they are called in messages.
+        Their name in messages.
     features : list of dict, optional
         The features. A field must come once: of two values one would be lost.
     """

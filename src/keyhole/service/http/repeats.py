@@ -36,7 +36,7 @@ class Repeats:
         return count < MAX_LINES
 
     def over(self, now: float | None = None) -> list[tuple[str, int]]:
-        """Begin to count anew where the time is over; return kinds and numbers of lines left out.
+        """End counts whose time is over, and return kinds and numbers of lines left out.
 
         Parameters
         ----------

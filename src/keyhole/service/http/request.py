@@ -26,7 +26,7 @@ class Request:
     params : list of str
         The variable segments of the path, in order.
     deadlines : Deadlines
-        What ends a body that does not come.
+        Cancels reading a body that does not come.
     seconds : float
         How long a body may take.
     headers : dict, optional

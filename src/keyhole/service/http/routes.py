@@ -98,7 +98,7 @@ def native_routes() -> list[Route]:
             handler=loops.observe,
             role="decide",
             about=About(
-                "Take note of contexts without a decision.",
+                "Record contexts without a decision.",
                 {200: loops.Changed},
                 body=loops.Observations,
             ),
@@ -164,7 +164,7 @@ def _read_routes() -> list[Route]:
             path=LOOP + "/effects",
             handler=reads.effects,
             role="read",
-            about=About("Show what was learned of each arm.", {200: reads.EffectsView}),
+            about=About("Show the estimates of each arm.", {200: reads.EffectsView}),
         ),
         Route(
             method="GET",

@@ -27,7 +27,7 @@ GRACE = 30
 # Seconds that an idle connection is kept: longer than clients keep it, so that they never send to
 # one that is being closed.
 KEEP_ALIVE = 30
-# Connections at a time; requests on further ones get 503.
+# Open connections from which on every request gets 503, by uvicorn.
 MAX_CONNECTIONS = 10_000
 
 
