@@ -82,7 +82,7 @@ class LoopReplay(Replay):
                 return self.fold(store.rows(number, self.journal.seq))
 
     def _take_pages(self, store: Store, number: int) -> Page | None:
-        """Take in pages, up to one that must be taken in row by row, and return that.
+        """Take in pages, and return the first one that must be taken in row by row.
 
         Parameters
         ----------

@@ -135,7 +135,7 @@ class LoopJournal:
         events : list of Event
             The events that have changed.
         written : list of tuple
-            What `take` returned.
+            The rows that `take` returned.
         """
         bodies = {row[1]: row[5] for row in written}
         for event in events:

@@ -236,7 +236,7 @@ class Loop(LoopLearning):
         try:
             return msgspec.structs.replace(answer, explanation=self.explain(event.name))
         except InvalidValue as reason:
-            # The decision stands, and must be answered.
+            # The decision is in the log, and must be answered.
             return msgspec.structs.replace(answer, unexplained=str(reason))
 
     def explain(self, name: str) -> dict[str, Any]:

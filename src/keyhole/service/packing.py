@@ -32,7 +32,7 @@ def unpacked(content: bytes, store: Store, key: bytes, run: str) -> LoggedBandit
     Parameters
     ----------
     content : bytes
-        What `packed` returned.
+        The bytes of `packed`.
     store : Store
         Where it writes.
     key : bytes
@@ -70,7 +70,7 @@ def are_close(first: bytes, second: bytes) -> bool:
     Parameters
     ----------
     first, second : bytes
-        What `packed` returned, on machines of different kinds or by different versions.
+        The bytes of `packed`, on machines of different kinds or by different versions.
     """
     try:
         return _alike(_parts(first), _parts(second))

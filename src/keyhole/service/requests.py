@@ -70,13 +70,13 @@ class DecideAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     score : float or None
         Its score.
     version : int
-        The number of the last row that the state had taken in.
+        The number of the last row in the state that decided.
     mode : str
         The mode of the loop.
     proposed : str, optional
         In the mode "shadow", the arm that would have been chosen.
     explanation : dict, optional
-        What each feature adds.
+        The contribution of each feature.
     unexplained : str, optional
         Why there is no explanation, if `explain` was set.
     """

@@ -30,7 +30,7 @@ from keyhole.service.store import Store, Unit
 from keyhole.service.writer import Writer
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# Rows after which a loop is kept whole: at a start only the rows after it are taken in.
+# Rows after which a snapshot is made: a start reads only the rows after the last one.
 SNAPSHOT_EVERY = 20_000
 # Ids of a loop's events that a tick reads, after a start: 5 ms.
 IDS_AT_ONCE = 5_000

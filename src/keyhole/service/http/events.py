@@ -30,7 +30,7 @@ class RewardLine(RewardRequest, frozen=True, kw_only=True):
 
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of an event.
+    """An event: its state, its decision and its rewards.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     seq : int
         The number of its row in the log.
     explanation : dict, optional
-        What each feature adds, by what is known now.
+        The contribution of each feature, by the present state.
     """
 
     event_id: str
@@ -150,7 +150,7 @@ async def event(app: Application, request: Request) -> Answered:
 
 
 def event_view(loop: Loop, name: str, *, explain: bool = False) -> EventView:
-    """Return what is known of an event.
+    """Return an event as clients see it.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Head(NamedTuple):
     params : list of str
         The variable segments of the path.
     scope : dict
-        The request, of ASGI, which nobody changes.
+        The ASGI scope of the request, which must not be changed.
     headers : dict of bytes to bytes
         Its headers.
     length : int

@@ -34,7 +34,7 @@ async def get_model(app: Application, request: Request) -> Answered:
 
 
 async def put_model(app: Application, request: Request) -> Answered:
-    """Make a loop that goes on from a saved bandit."""
+    """Make a loop that continues a saved bandit."""
     body = await request.body(app.limits.batch)
     service, name = app.ready(), request.params[0]
     if name in service.names:

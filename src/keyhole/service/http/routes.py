@@ -201,7 +201,7 @@ def _read_routes() -> list[Route]:
             handler=model.put_model,
             role="admin",
             about=About(
-                "Make a loop that goes on from a saved bandit.",
+                "Make a loop that continues a saved bandit.",
                 {201: loops.LoopView},
                 takes=octets,
                 problems=(409,),
