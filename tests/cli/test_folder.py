@@ -67,6 +67,14 @@ def test_a_log_is_compacted_and_exported(folder: Path, tmp_path: Path) -> None:
     assert [row["seq"] for row in rows] == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_compact_prints_warnings_as_lines(folder: Path) -> None:
+    with apsw.Connection(str(folder / "keyhole.db")) as database:
+        database.execute("UPDATE snapshot SET sha256 = x'00'")
+    code, out, err = run("compact", str(folder), "--keep", "0")
+    assert (code, out) == (0, "home: 7 rows archived, 0 stay in the database\n")
+    assert err.startswith("warning: the snapshot of loop 'home' at row 7 is damaged (its checksum")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -74,12 +82,18 @@ def test_a_log_is_compacted_and_exported(folder: Path, tmp_path: Path) -> None:
         (("export", "data", "log.txt"), "must end in"),
         (("export", "data", "log.jsonl", "--loop", "hme"), "loop must be one of home, got hme"),
         (("replay", "data", "--to", "b.npz", "--until", "99"), "until"),
+        (("export", "empty", "log.jsonl"), "there is no loop in empty"),
+        (("export", "two", "log.jsonl"), "loop must be given: one of home, shop"),
     ],
 )
 def test_what_cannot_be_done_is_told(
     folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], says: str
 ) -> None:
     monkeypatch.chdir(folder.parent)
+    for name, loops in (("empty", ()), ("two", ("home", "shop"))):
+        with Service(name) as service:
+            for loop in loops:
+                service.create(loop, PLAIN)
     code, _, err = run(*words)
     assert code == 1
     assert says in err

@@ -16,6 +16,20 @@ def run(*words: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+def test_a_folder_without_keys_is_told_apart_from_one_whose_keys_were_revoked(
+    tmp_path: Path,
+) -> None:
+    data = ("--data", str(tmp_path / "data"))
+    assert run("keys", "list", "--json", *data)[:2] == (0, "[]\n")
+    code, out, _ = run("keys", "list", *data)
+    assert (code, out.startswith("no keys: programs of this machine need none")) == (0, True)
+    run("keys", "add", "web", *data)
+    run("keys", "revoke", "web", *data)
+    code, out, _ = run("keys", "list", *data)
+    assert (code, out.startswith("no keys, and every request needs one")) == (0, True)
+    assert run("keys", "list", "--json", *data)[:2] == (0, "[]\n")
+
+
 def test_keys_are_added_listed_and_revoked(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "data"))
     code, out, err = run("keys", "add", "web", *data)

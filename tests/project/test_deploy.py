@@ -16,6 +16,7 @@ from keyhole.service.http.server import GRACE
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, WHEELS = PYPROJECT["project"], PYPROJECT["tool"]["cibuildwheel"]["build"]
+UNIT = (ROOT / "deploy" / "keyhole.service").read_text()
 CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text()
 
 
@@ -32,7 +33,7 @@ def unit() -> dict[str, str]:
     """Return the settings of the unit's service."""
     file = RawConfigParser()
     file.optionxform = str  # type: ignore[assignment, method-assign]
-    file.read_string((ROOT / "deploy" / "keyhole.service").read_text())
+    file.read_string(UNIT)
     assert set(file) == {"DEFAULT", "Unit", "Service", "Install"}
     return dict(file["Service"])
 
@@ -50,6 +51,19 @@ def test_the_unit_starts_a_service_on_its_own_folder() -> None:
     assert words[0] == "serve"
     # The only folder that it may write to.
     assert parsed(words)["data"] == Path("/var/lib", settings["StateDirectory"])
+
+
+def test_the_key_of_the_unit_is_made_in_its_folder() -> None:
+    program, *words = shlex.split(unit()["ExecStart"])
+    [given] = re.findall(rf"^#   {program} (keys add .*)$", UNIT, re.MULTILINE)
+    assert parsed(shlex.split(given))["data"] == parsed(words)["data"]
+    assert f"-m venv {Path(program).parents[1]} " in UNIT
+
+
+def test_the_image_is_built_without_data_and_history() -> None:
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert {".git", ".venv", "build", "dist", "keyhole-data", "site"} <= set(ignored)
+    assert not {"README.md", "pyproject.toml", "setup.py", "src"} & set(ignored)
 
 
 def test_the_unit_waits_for_the_end() -> None:

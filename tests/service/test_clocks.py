@@ -8,7 +8,7 @@ import pytest
 
 from keyhole.service import DecideRequest, Service
 from keyhole.service.clock import Clock
-from keyhole.service.learning import MOST_DUE
+from keyhole.service.learning import MAX_DUE
 from tests.service.clocks import Moved
 from tests.service.history import check
 
@@ -71,7 +71,7 @@ def test_all_that_is_due_ends_in_one_tick_by_short_turns(tmp_path: Path) -> None
         clock.time += 11.0
         turns = service.turns()
         first = next(turns)
-        assert 0 < first <= MOST_DUE
+        assert 0 < first <= MAX_DUE
         decide(service, "between")  # a request has its turn
         assert first + sum(turns) == 2400
         service.wait(service.writer.submitted)

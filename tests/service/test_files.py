@@ -280,7 +280,7 @@ def ended(service: Service, loop: str) -> int:
 def test_a_damaged_decision_does_not_hold_up_other_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
-    monkeypatch.setattr("keyhole.service.service.MOST_DUE", page)
+    monkeypatch.setattr("keyhole.service.service.MAX_DUE", page)
     clock = Moved()
     due_in_two_loops(tmp_path, clock)
     cut = "UPDATE log SET body = substr(body, 1, 20) WHERE loop = 1 AND event = 'e1'"

@@ -289,7 +289,7 @@ def test_rewards_that_come_to_too_much_by_another_aggregate_are_not_learned(
         service.create("home", {**PLAIN, "reward": reward})
         service.wait(loop.unit)
         clock.time += 6.0
-        with pytest.warns(KeyholeWarning, match=r"come to 2.7e.50, and are not learned"):
+        with pytest.warns(KeyholeWarning, match=r"its total 2.7e.50 is beyond 1e.50"):
             assert service.tick() == 3
         states = [event_view(loop, f"e{k}") for k in range(3)]
         assert [(one.state, one.learned) for one in states] == [

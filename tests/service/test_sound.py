@@ -336,7 +336,7 @@ def test_an_event_that_waits_for_its_unit_is_not_read_from_the_disk(
 
 
 def test_the_cache_has_a_bound_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(events, "MAX_BYTES", 100_000)
     with Service(tmp_path) as service:
         loop = service.create("home", {"arms": ["A", "B"], "dim": 100})
         for k in range(200):

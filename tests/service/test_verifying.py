@@ -300,7 +300,9 @@ def test_rows_that_are_in_the_write_ahead_log_alone_are_not_left_out(tmp_path: P
     (tmp_path / "copy" / "keyhole.db-shm").unlink()
     with (
         read_only(tmp_path / "copy") as folder,
-        pytest.raises(FileUnusable, match=r"keyhole.db-wal has rows .* Copy the folder to a place"),
+        pytest.raises(
+            FileUnusable, match=r"keyhole.db-wal has rows .* Copy the folder to a writable place"
+        ),
     ):
         verify(folder)
     assert verify(tmp_path / "copy")[0].decisions == 1

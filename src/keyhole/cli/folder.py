@@ -94,11 +94,11 @@ def compact(
 ) -> None:
     """Write a snapshot of every loop, and move the rows before it into archive/ of the folder.
 
-    The service must be stopped. What is archived can still be verified and exported.
+    The service must be stopped. Archived rows can still be verified and exported.
     """
     from keyhole.service import compact as run
 
-    with err().status("compacting"):
+    with showing_warnings(), err().status("compacting"):
         found = run(folder, keep=86_400.0 * keep)
     if json:
         as_json([asdict(one) for one in found])

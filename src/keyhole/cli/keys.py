@@ -12,6 +12,10 @@ from keyhole.cli.console import as_json, clean, err, out
 from keyhole.cli.data import Json
 from keyhole.cli.serve import FOLDER, Data
 
+# A service that has had keys stays closed, as `Access` and `check_keys` say.
+NO_KEYS = "no keys: programs of this machine need none, unless keys.json was deleted"
+ALL_REVOKED = "no keys, and every request needs one: 'keyhole keys add' makes a key"
+
 app = typer.Typer(no_args_is_help=True, help="Add, list and revoke keys of the decision service.")
 
 
@@ -50,7 +54,8 @@ def list_keys(data: Data = FOLDER, json: Json = False) -> None:
     """List the keys, without their secrets."""
     from keyhole.service import KeyFile
 
-    keys = KeyFile(data).read()
+    file = KeyFile(data)
+    keys = file.read()
     if json:
         as_json(
             [
@@ -65,6 +70,10 @@ def list_keys(data: Data = FOLDER, json: Json = False) -> None:
                 for key in keys
             ]
         )
+        return
+    if not keys:
+        file.refresh()
+        out().print(ALL_REVOKED if file.exists else NO_KEYS, markup=False, soft_wrap=True)
         return
     table = Table("name", "roles", "loop", "made", "expires")
     for key in keys:

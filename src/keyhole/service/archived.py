@@ -18,7 +18,7 @@ from keyhole.errors import FileError
 from keyhole.service.store import Store
 
 FILE = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
-# What reading a damaged file raises.
+# Exceptions of reading a damaged file.
 DAMAGE = (OSError, EOFError, zlib.error, msgspec.MsgspecError)
 
 
@@ -135,7 +135,7 @@ def row(folder: str, loop: str, seq: int) -> bytes:
 
 
 def noted(store: Store, number: int) -> int:
-    """Return the number of the last row that was archived, as the database says, or 0.
+    """Return the number of the last archived row according to the database, or 0.
 
     Parameters
     ----------
@@ -154,10 +154,10 @@ def note_name(number: int) -> str:
 
 
 def check(store: Store) -> None:
-    """Raise `FileError` unless the archive and the database are of the same time.
+    """Raise `FileError` unless archive and database belong together.
 
-    A database out of a backup, beside an archive that went on, would number new rows as archived
-    ones are; one without its archive would lack rows.
+    A restored database beside a newer archive would reuse the numbers of archived rows; without its
+    archive it would lack rows.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def check(store: Store) -> None:
                 f"the rows of loop {name!r} up to {wanted} were archived, and "
                 f"{os.path.join(place, name)} ends at {found}: restore the archive"
             )
-        # A `compact` that was interrupted has written files, and deleted nothing.
+        # An interrupted `compact` has written files, and deleted nothing.
         if found > wanted and store.row(number, found) != row(folder, name, found):
             raise FileError(
                 f"{os.path.join(place, name)} reaches to row {found}, which is not that of "

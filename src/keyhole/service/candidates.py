@@ -62,10 +62,7 @@ class Candidates(NamedTuple):
             if new and not settings.add_arms:
                 raise _unknown(next(iter(new)))
         if not names:
-            raise InvalidValue(
-                "actions must have at least one that is not excluded, got none: the loop has no "
-                "arms, or all are excluded"
-            )
+            raise _none_left(bandit, request)
         among = bandit_among((*bandit.arms, *(new or ())), tuple(names))
         return cls(names, among, records, new, _baseline(settings, request, names))
 
@@ -82,7 +79,7 @@ def _records(
             for name, one in actions.items()
         }
         if bandit.policy.sharing == "shared":
-            # Nothing of an arm is kept but its record, which comes with the request.
+            # Only the record of an arm is kept, and each request has it.
             return records, None
         return records, {name: records[name] for name in unknown} or None
     for name, one in actions.items():
@@ -99,6 +96,15 @@ def _unknown(name: Arm) -> InvalidValue:
         f"actions must be arms of the loop, got {shown(name)}: add it with POST .../arms, or let "
         "requests add arms, by the setting add_arms"
     )
+
+
+def _none_left(bandit: LoggedBandit, request: DecideRequest) -> InvalidValue:
+    if request.actions is None and not bandit.arms:
+        return InvalidValue("the loop has no arms: list the candidates in actions")
+    if request.actions == []:
+        return InvalidValue("actions must have at least one, got none")
+    what = "arms of the loop" if request.actions is None else "actions"
+    return InvalidValue(f"no candidate is left: exclude names all {what}")
 
 
 def _kept_records(bandit: LoggedBandit, features: Any, names: list[Arm]) -> dict[Arm, Any] | None:

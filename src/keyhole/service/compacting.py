@@ -1,8 +1,8 @@
-"""`compact`: rows that a snapshot stands for, moved from the database into files.
+"""`compact`: move the rows that a snapshot replaces from the database into files.
 
-They are written and synced before the rows are deleted, with the folders above them: a crash in
-between leaves them twice, and the next call deletes them. `verify` and `export` read the archive
-first.
+The files, and the folders above them, are synced before the rows are deleted. After a crash in
+between rows are in both places, and the next call deletes them from the database. `verify` and
+`export` read the archive first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DELETE FROM log WHERE loop = ?1 AND seq <= ?2 AND NOT (
 
 @dataclass(frozen=True)
 class Compacted:
-    """What was moved of a loop.
+    """The result of `compact` for a loop.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def compact(folder: Path, *, keep: float = 30 * 86_400.0) -> list[Compacted]:
     folder : path-like
         The folder of a service that is not running.
     keep : float, default 30 days
-        For how many seconds decisions stay whose wait for rewards has no end.
+        Seconds for which open events without a due time stay in the database.
     """
     with Service(folder) as service:
         return [_compacted(service, name, keep) for name in service.names]
@@ -88,7 +88,7 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
             for _, _, body in service.store.rows(loop.number, first - 1, last - first + 1):
                 file.write(body)
         hand_to_owner(path)
-    # Also if a call before this one has made them, and was interrupted.
+    # Also if an earlier call made the folders and was interrupted.
     for one in (archive, service.path):
         sync_folder(one)
     values = (loop.number, loop.version, service.now() - keep)

@@ -1,4 +1,4 @@
-"""The digest of a request: what tells it from another one with the same event id.
+"""The digest of a request: detects a different request with the same event id.
 
 Requests that would be decided alike have the same digest. The order of keys, 1 in place of 1.0, an
 excluded action that is named twice, and fields that only concern the answer (`explain`, `at_least`)
@@ -18,7 +18,7 @@ _encode = msgspec.msgpack.Encoder(order="deterministic").encode  # keys of objec
 
 
 def request_digest(request: DecideRequest) -> bytes:
-    """Return a digest of what a request is decided by. Every decision computes one."""
+    """Return the digest of the fields that determine a decision; computed for every decision."""
     context: Any = request.context
     if context.__class__ is dict:
         context = _object(context)

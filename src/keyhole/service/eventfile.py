@@ -1,4 +1,4 @@
-"""`EventFile`: all events of a log while it is taken in, in bounded memory.
+"""`EventFile`: all events of a log while its rows are read, in bounded memory.
 
 Those that were used last are in memory. All others are in a temporary database, which SQLite keeps
 in the folder of temporary files and deletes by itself.
@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from keyhole.online import rows
-from keyhole.service.events import MOST_BYTES, Event, EventCache, State
+from keyhole.service.events import MAX_BYTES, Event, EventCache, State
 
 # Events in memory, about 4 kB each with their rows, and how many are moved to the file at a time.
 SIZE, PART = 5_000, 500
@@ -66,16 +66,16 @@ class EventFile(EventCache):
         return event
 
     def drop_learned(self, arms: list[rows.Name]) -> int:
-        """Take note that what was learned of arms is gone, and return how many events lost it."""
+        """Clear `learned` of all events of removed arms, and return how many had it."""
         gone = [one.name for one in self.each() if one.learned is not None and one.arm in arms]
         for name in gone:
             self.present(name).learned = None
         return len(gone)
 
     def took(self, n_bytes: int) -> None:
-        """Move events to the file if the rows that came since the last time have many bytes."""
+        """Move events to the file if the rows since the last move exceed `MAX_BYTES`."""
         self._since += n_bytes
-        if self._since > MOST_BYTES:
+        if self._since > MAX_BYTES:
             self._write(list(self._events))
 
     def each(self) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""`Event`: what the service knows of one decision, and what its rewards come to.
+"""`Event`: the index entry of one decision: its state, its rewards, their total.
 
 It is an index of the log: every field follows from rows, and `Event` has no other memory.
 """
@@ -16,12 +16,12 @@ from keyhole.online import rows
 from keyhole.service.known import KnownIds
 from keyhole.service.settings import Aggregate, RewardSettings
 
-# The unit of a change that was not handed over yet.
+# The unit of a change that was not submitted yet.
 NOT_YET = sys.maxsize
 
 
 class State(IntEnum):
-    """What became of an event."""
+    """The state of an event."""
 
     DEFERRED = 0  # decided, and not active: it is not learned
     OPEN = 1  # active: rewards are waited for
@@ -42,21 +42,21 @@ class Event:
     request : bytes
         A digest of the request that it answers.
     state : State
-        What became of it.
+        Its state.
     due : float or None
         When rewards are no longer waited for.
     learned : float or None
-        The reward that the sums have; None if they have none.
+        The total that was learned; None if there is none.
     learns : bool
         Whether it is learned at all: events of a loop that is off are not.
     last : int or None
-        The number of the last row that its term in the sums follows from.
+        The number of the last row that determines its term in the sums.
     rewards : dict of str to float
         The rewards that came and count, by their ids, in order.
     uncounted : dict of str to float
         Those that were late or ignored: they never count.
     arm : str
-        The arm that its rewards are of.
+        The arm that its rewards belong to.
     row, last_row : Decision and AnyRow, optional
         The row of its decision and its last row, while a call needs them.
     body, last_body : bytes, optional
@@ -92,19 +92,19 @@ class Event:
         return len(self.body or b"") + len(self.last_body or b"")
 
     def keep_encoded(self, bodies: dict[int, bytes]) -> None:
-        """Keep rows as the log has them, when they are handed over.
+        """Keep the bytes of rows in place of objects, once they are submitted.
 
         Parameters
         ----------
         bodies : dict of int to bytes
-            The rows that are handed over, by their numbers.
+            The rows that were submitted, by their numbers.
         """
         self.body = bodies.get(self.seq, self.body)
         self.last_body = None if self.last is None else bodies.get(self.last, self.last_body)
         self.row = self.last_row = None
 
     def total(self, settings: RewardSettings) -> float | None:
-        """Return what the rewards that count come to; the default reward if there are none."""
+        """Return the total of the rewards that count; the default reward if there are none."""
         values = list(self.rewards.values())
         return AGGREGATES[settings.aggregate](values) if values else settings.default
 
@@ -122,20 +122,20 @@ AGGREGATES: dict[Aggregate, Callable[[list[float]], float]] = {
 # Events beyond the size of a cache after which it is shrunk: some at a time.
 SPARE = 100
 # Bytes of rows in a cache: those of a thousand arms have 100 kB each.
-MOST_BYTES = 1 << 26
+MAX_BYTES = 1 << 26
 
 
 class EventCache:
     """The events of a loop that were used last; all others are in the database.
 
-    An event whose last change is not committed yet is kept: the database has it as it was before.
+    An event whose last change is not committed yet stays: the database has its earlier state.
 
     Parameters
     ----------
     read : callable
         Returns an event of the database by its id, or None.
     size : int
-        How many events are kept, if their rows have at most `MOST_BYTES`.
+        How many events are kept, if their rows have at most `MAX_BYTES`.
     committed : callable
         Returns the number of the last unit that is in the database.
     """
@@ -150,7 +150,8 @@ class EventCache:
         self._events: OrderedDict[str, Event] = OrderedDict()
         self._n_bytes = 0
         self.known = KnownIds()
-        # Whether what was learned of an event went with its arm. The database may not say so yet.
+        # Whether an event lost its term when its arm was removed; the database may still list it as
+        # learned.
         self.is_gone: Callable[[Event], bool] = lambda _: False
 
     def get(self, name: str) -> Event | None:
@@ -178,7 +179,7 @@ class EventCache:
             self._shrink()
 
     def grow(self, event: Event, n_bytes: int) -> None:
-        """Take note that the rows of an event in memory have more bytes.
+        """Count further bytes of an event in memory.
 
         Parameters
         ----------
@@ -189,11 +190,11 @@ class EventCache:
         """
         if self._events.get(event.name) is event:
             self._n_bytes += n_bytes
-            if self._n_bytes > MOST_BYTES:
+            if self._n_bytes > MAX_BYTES:
                 self._shrink()
 
     def drop_gone(self) -> None:
-        """Take note in every event that arms were removed, and with them what was learned."""
+        """Clear `learned` of the events in memory that lost their term."""
         for event in self._events.values():
             self._drop_gone(event)
 
@@ -203,7 +204,7 @@ class EventCache:
 
     def _shrink(self) -> None:
         committed = self._committed()
-        while len(self._events) > self._size or self._n_bytes > MOST_BYTES:
+        while len(self._events) > self._size or self._n_bytes > MAX_BYTES:
             name, oldest = next(iter(self._events.items()))
             if oldest.unit > committed:
                 # It stays, and the next call looks at another one.

@@ -1,4 +1,4 @@
-"""`export` and `replay`: the log of a loop as a file, and the bandit that follows from it."""
+"""`export` and `replay`: the log of a loop as a file, and its bandit recomputed from the log."""
 
 from __future__ import annotations
 

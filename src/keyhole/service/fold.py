@@ -1,7 +1,7 @@
 """The fold of a loop: rows of its log become its bandit, by the calls that made the rows.
 
-A snapshot stands for the rows up to its number. To go on, decisions of a plain learner need not be
-made again: they change nothing that is learned. `verify` makes every decision again.
+A snapshot replaces the rows up to its number. At a start, later decisions of a plain learner are
+not made again: they change nothing that is learned. `verify` makes every decision again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from keyhole.service.journal import LoopJournal, decoded_row
 from keyhole.service.pages import Page
 from keyhole.service.store import Store
 
-# Kinds of rows that need not even be decoded.
+# Kinds of rows that are not decoded: they do not change the bandit.
 OF_EVENTS = frozenset(kind.__name__.lower() for kind in rows.OF_EVENTS)
-# Fields of a reward that say what the sums have of it.
+# Fields of a reward that determine its term in the sums.
 LEARNED_AS = ("x", "counted", "weight", "key")
 
 
@@ -30,7 +30,7 @@ class LoopReplay(Replay):
     Parameters
     ----------
     journal : LoopJournal
-        Where decisions are found by their events.
+        Finds decisions by their events.
     draw_key : bytes
         The key of the draws.
     bandit : LoggedBandit, optional
@@ -55,7 +55,7 @@ class LoopReplay(Replay):
     def fold(self, given: Iterable[tuple[int, str, bytes]]) -> LoggedBandit:
         """Take in rows, as the database has them, and return the bandit."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
+            warnings.simplefilter("ignore", KeyholeWarning)  # issued when the rows were written
             for seq, kind, body in given:
                 self.step(seq, kind, body)
         bandit: LoggedBandit = self.made()
@@ -82,7 +82,7 @@ class LoopReplay(Replay):
                 return self.fold(store.rows(number, self.journal.seq))
 
     def _take_pages(self, store: Store, number: int) -> Page | None:
-        """Take in pages, up to one that must be taken in row by row, and return that.
+        """Take in pages, and return the first one that must be taken in row by row.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class LoopReplay(Replay):
         self.bandit = LoggedBandit.writing_to(self.bandit, self.journal, self.draw_key)
         self.bandit.tell = _nothing
         if self.verify:
-            # The bandit's file is what counts; these tell readers of the log what it is.
+            # These fields repeat the bandit's file, for readers of the log.
             found = {**self.bandit._start_fields(), "arms": list(self.bandit.arms)}
             for name in ("arms", "policy", "sharing", "prior_precision", "keyed"):
                 if getattr(row, name) != found[name]:
@@ -148,7 +148,7 @@ class LoopReplay(Replay):
                     )
 
     def among(self, row: rows.Decision) -> tuple[rows.Name, ...] | None:
-        """Return the candidates of a row in the way that they were given."""
+        """Return the candidates of a row as `Bandit.choose` got them."""
         return None if row.arms is None else bandit_among(self.bandit.arms, tuple(row.arms))
 
     def _made_again(self, row: rows.Decision) -> Decision:
@@ -156,7 +156,7 @@ class LoopReplay(Replay):
         return super()._made_again(row)
 
     def _check(self, row: rows.Decision, made: Decision) -> None:
-        """Raise unless a row has all that a choice, made again, is described by."""
+        """Raise unless a row has all fields of the choice, made again."""
         super()._check(row, made)
         if row.arms is None:
             raise FileError("it has no candidates")
@@ -165,7 +165,7 @@ class LoopReplay(Replay):
             self._check_same(name, getattr(row, name), value)
 
     def _keep(self, event: str, made: Decision | rows.Decision) -> None:
-        """Keep nothing: decisions are found by their events."""
+        """Do nothing: the journal finds decisions by their events."""
 
     def _of(self, row: rows.Reward | rows.Context) -> Decision:
         assert row.event is not None
@@ -209,24 +209,24 @@ class LoopReplay(Replay):
         super()._forget(row)
 
     def _check_same(self, name: str, given: object, found: object) -> None:
-        """Raise unless a field of a row is what follows from the rows before it.
+        """Raise unless a field of a row follows from the rows before it.
 
         Parameters
         ----------
         name : str
             The name of the field.
         given, found : object
-            The field, and what follows.
+            Its value in the row, and in the replay.
         """
         if given != found:
             raise FileError(f"its {name} is {shown(given)}, and the replay's {shown(found)}")
 
     def _check_taken(self, row: rows.Reward, decided: rows.Decision) -> None:
-        """Raise if arm and observation of a reward are not those of its decision."""
+        """Raise unless a reward has the arm and observation of its decision."""
         found = {"taken": row.taken, "seen": row.seen}
         if decided.learned_at() != found:
             raise FileError(f"its arm and observation are not those of event {row.event!r}")
 
 
 def _nothing(_message: str) -> None:
-    """Tell nothing: warnings were given when it happened."""
+    """Drop a warning: it was issued when the row was written."""

@@ -29,7 +29,7 @@ def make_folder(path: str) -> None:
 
 
 def hand_to_owner(path: str) -> None:
-    """Give what root has made in a folder to the owner of the folder, who has to read it.
+    """Give a file that root made to the owner of its folder, so that the service can read it.
 
     A service runs as a user of its own, and its commands are often run by root. A link is not
     followed: its owner could have any file of root's handed over.
@@ -99,7 +99,7 @@ class Folder:
 
     @property
     def is_held(self) -> bool:
-        """False if the folder or its lock was replaced: others can then lock what is there."""
+        """False if the folder or its lock was replaced: others can then lock the new one."""
         try:
             found, held = os.stat(os.path.join(self.path, "lock")), os.fstat(self._lock)
         except FileNotFoundError:

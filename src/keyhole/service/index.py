@@ -1,4 +1,4 @@
-"""The index of a log: every event as its rows tell, with a check that each row follows.
+"""The index of a log: its events from its rows, with a check that each row follows.
 
 The service writes the tables `event` and `reward` with the rows; this makes them from rows alone.
 """
@@ -13,7 +13,7 @@ from keyhole.service.settings import LoopSettings
 
 
 class Index:
-    """The events of a loop, as its rows tell.
+    """The events of a loop, from its rows.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Index:
     def __init__(self, events: EventFile, loop: str) -> None:
         self.events, self.loop = events, loop
         self.settings = LoopSettings()
-        self.learned = 0  # how many events the sums have
+        self.learned = 0  # the number of events in the sums
 
     def take(self, row: rows.AnyRow) -> None:
         """Take in the next row, or raise `FileError` if it does not follow from those before."""
@@ -87,7 +87,7 @@ class Index:
         (event.rewards if row.counts else event.uncounted)[row.id] = row.value
 
     def _remove(self, arms: list[rows.Name]) -> None:
-        """Take note that what was learned of arms is gone; a parameter that is shared stays."""
+        """Clear `learned` of all events of removed arms, unless arms share their parameter."""
         if not arms or self.settings.learner().policy.sharing != "per-arm":
             return
         self.learned -= self.events.drop_learned(arms)
@@ -112,7 +112,7 @@ class Index:
 
     def _checked_total(self, event: Event, row: rows.Reward | rows.Amend) -> float:
         total = event.total(self.settings.reward)
-        self._check(row, total == row.value, f"it has {row.value}, and the rewards are {total}")
+        self._check(row, total == row.value, f"its value is {row.value}, and the total {total}")
         return row.value
 
     def _check(self, row: rows.AnyRow, is_right: bool, reason: str) -> None:

@@ -48,7 +48,7 @@ class LoopJournal:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"loop {self._name!r}"
 
     def open(self) -> None:
@@ -128,14 +128,14 @@ class LoopJournal:
         ]
 
     def keep_encoded(self, events: list[Event], written: list[LogRow]) -> None:
-        """Keep the rows of events as they were handed over.
+        """Keep the bytes of the rows of events that were submitted.
 
         Parameters
         ----------
         events : list of Event
             The events that have changed.
         written : list of tuple
-            What `take` returned.
+            The rows that `take` returned.
         """
         bodies = {row[1]: row[5] for row in written}
         for event in events:
@@ -228,7 +228,7 @@ def decoded_row(name: str, seq: int, body: bytes) -> rows.AnyRow:
     Parameters
     ----------
     name : str
-        What messages call the loop.
+        The name of the loop in messages.
     seq : int
         The number of the row.
     body : bytes

@@ -47,7 +47,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     digest : str
         SHA-256 of the secret, in hexadecimal digits.
     roles : list of str
-        What it may do: "decide", "reward", "read"; "admin" may do everything.
+        Its roles: "decide", "reward", "read"; "admin" may do everything.
     loop : str, optional
         The only loop that it is for; all by default.
     made : float
@@ -64,14 +64,14 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     expires: float | None = None
 
     def allows(self, role: Role, loop: str | None) -> bool:
-        """Tell whether it may do something.
+        """Tell whether the key has a role for a loop.
 
         Parameters
         ----------
         role : str
             The role that is needed.
         loop : str or None
-            The loop that is concerned; None for what concerns all of them.
+            The loop; None for all of them.
         """
         if self.loop is not None and loop != self.loop:
             return False
@@ -127,7 +127,7 @@ class KeyFile:
 
     def find(self, secret: bytes) -> Key | None:
         """Return the key of a secret that a client sent, if it is valid."""
-        # Looked up by a digest, whose digits a client cannot choose: times tell nothing.
+        # Looked up by digest, which a client cannot choose: timing reveals nothing.
         key = self._keys.get(hashlib.sha256(secret).digest())
         return key if key is not None and key.is_valid(time.time()) else None
 
@@ -153,7 +153,7 @@ class KeyFile:
         name : str
             Its name.
         roles : list of str
-            What it may do.
+            Its roles.
         loop : str, optional
             The only loop that it is for.
         expires : float, optional

@@ -1,8 +1,7 @@
-"""`KnownIds`: which ids were surely never used, without a look into the database.
+"""`KnownIds`: a Bloom filter of event ids, which finds most new ones without a query.
 
-Most decisions are of a new event. To look for its id in the database takes 10 us, a fifth of the
-whole request; here it takes half of one. The answer is a Bloom filter's: "new" is certain, and
-"perhaps known" has to be looked up.
+Most decisions are of a new event. A query for its id takes 10 us, a fifth of a request; the filter
+0.5 us. An id that is not in the filter is certainly new; any other has to be looked up.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from collections.abc import Iterable
 # The last takes all that come, and says "perhaps" more and more often.
 SIZES = (1 << 17, 1 << 21, 1 << 25)
 # Bits of a filter for each id, of which two are set: each full filter says "perhaps" of 1.4% of new
-# ids, all three of 4.1%. They are low and higher bits of Python's hash of texts, which has a secret
-# of its process, so that nobody can send ids of the same places.
+# ids, all three of 4.1%. They are low and higher bits of Python's hash of texts, which is keyed per
+# process, so that a client cannot construct collisions.
 BITS_OF_AN_ID = 16
 SHIFT = 25
 
@@ -50,7 +49,7 @@ class KnownIds:
         self._left -= 1
 
     def add_all(self, names: Iterable[str]) -> None:
-        """Add the next ids of the database, in order; an empty page tells that all are there."""
+        """Add the next ids of the database, in order; an empty page marks the end."""
         before = self.last
         for name in names:
             self.add(name)

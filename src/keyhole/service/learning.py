@@ -1,4 +1,4 @@
-"""`LoopLearning`: what is learned of a loop's events, from their rewards or the lack of them."""
+"""`LoopLearning`: learn the events of a loop, from their rewards or the default."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from keyhole.service.requests import RewardAnswer, RewardStatus, check_id
 from keyhole.service.settings import LARGEST, LoopSettings
 from keyhole.service.units import Draft, LoopUnits
 
-# Rows that a reward comes with.
+# Rows that may carry a reward.
 CAME = (rows.Reward, rows.Amend, rows.Outcome)
 # Events that time out in one unit: some milliseconds, in which no request is served.
-MOST_DUE = 50
+MAX_DUE = 50
 
 
 class LoopLearning(LoopUnits):
-    """The events of a loop, and what its bandit learns of them.
+    """The events of a loop, learned by its bandit.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class LoopLearning(LoopUnits):
             raise
 
     def _status(self, event: Event) -> RewardStatus:
-        """Return what becomes of a new reward of an event."""
+        """Return the status of a new reward of an event."""
         settings = self.settings.reward
         if not event.learns:
             return "ignored"
@@ -110,18 +110,18 @@ class LoopLearning(LoopUnits):
         return "counted"
 
     def _checked_total(self, event: Event, value: float) -> float:
-        """Return what the rewards of an event come to, with the new one; or raise."""
+        """Return the total of the rewards that count, with the new one; or raise."""
         total = event.total(self.settings.reward)
         assert total is not None
         if not abs(total) <= LARGEST:
             raise InvalidValue(
-                f"value must leave the rewards of the event within {LARGEST:g} together, got "
-                f"{value}: they come to {total}"
+                f"value must keep the total of the event between -1e50 and 1e50, got {value}: the "
+                f"total would be {total}"
             )
         return total
 
     def _learn(self, event: Event, total: float, reward_id: str, value: float) -> None:
-        """Have the sums of an event follow from a total; if they do already, keep the reward."""
+        """Learn a total, or amend the one that was learned; if they are equal, log the reward."""
         if event.learned is None:
             self._learn_first(event, total, id=reward_id, outcome=value)
         elif event.learned != total:
@@ -139,7 +139,7 @@ class LoopLearning(LoopUnits):
         event : Event
             The event.
         total : float
-            What its rewards come to.
+            The total of its rewards that count, or the default.
         **fields
             Further fields of the row.
         """
@@ -162,16 +162,16 @@ class LoopLearning(LoopUnits):
         )
 
     def _is_gone(self, event: Event) -> bool:
-        """Whether what was learned of an event went with its arm."""
+        """Whether an event lost its term when its arm was removed."""
         return self.bandit.has_lost(event.arm, event.seq)
 
     def _learnable_total(self, event: Event) -> float | None:
-        """Return what the rewards of an event come to; None if nothing can be learned of it."""
+        """Return the total of the rewards that count; None if nothing can be learned of it."""
         total = event.total(self.settings.reward)
         if total is None or self._lost_arm(event):
             return None
         if not abs(total) <= LARGEST:  # by another aggregate than when they came
-            self._tell(f"the rewards of an event come to {total:g}, and are not learned")
+            self._tell(f"an event was not learned: its total {total:g} is beyond {LARGEST:g}")
             return None
         return total
 
@@ -179,7 +179,7 @@ class LoopLearning(LoopUnits):
         total = event.total(self.settings.reward)
         return RewardAnswer(status=status, total=total, version=self.version)
 
-    # -- what else becomes of an event ------------------------------------------------------------
+    # -- other changes of an event ----------------------------------------------------------------
 
     def activate(self, name: str) -> None:
         """Make a deferred event active; one that is active stays so."""
@@ -190,7 +190,7 @@ class LoopLearning(LoopUnits):
         if not self.journal.has_row(event):
             raise InvalidValue(
                 f"event {shown(name)} was archived before it was activated, and is never learned: "
-                "'keyhole compact --keep' says for how long such events stay"
+                "give 'keyhole compact' a longer --keep"
             )
         with Draft(self) as draft:
             event.state, event.due = State.OPEN, self._due() if event.learns else None

@@ -1,4 +1,4 @@
-"""How a loop comes into memory: made anew, or from its last snapshot and the rows after it."""
+"""Make a new loop, or load one from its last snapshot and the rows after it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CACHED_EVENTS = 20_000
 
 
 class Place(NamedTuple):
-    """What every loop of a service works with."""
+    """The database, the writer and the clock of a service."""
 
     store: Store
     submit: Callable[[Unit], int]
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 def fingerprint() -> str:
-    """Return what equal bits depend on: the kernels' build, the processor's kind, the version."""
+    """Return the fingerprint that equal bits depend on: version, build, kind of processor."""
     return f"{keyhole.__version__} {kernels.BUILD} {platform.machine()}"
 
 
@@ -52,7 +52,7 @@ def made(
     Parameters
     ----------
     place : Place
-        What it works with.
+        Database, writer and clock.
     number : int
         Its number.
     name : str
@@ -60,7 +60,7 @@ def made(
     settings : LoopSettings
         Its settings.
     bandit : Bandit, optional
-        What it goes on from; nothing by default.
+        The bandit that it continues; a new one by default.
     """
     key = secrets.token_bytes(32)
     events, journal = _parts(place, number, name)
@@ -83,7 +83,7 @@ def loaded(place: Place, number: int) -> Loop:
     Parameters
     ----------
     place : Place
-        What it works with.
+        Database, writer and clock.
     number : int
         Its number.
 
@@ -108,7 +108,7 @@ def restored(
 ) -> LoggedBandit | None:
     """Return the bandit of a loop's last snapshot, and set the journal to its row; or None.
 
-    A snapshot only saves time. One that is damaged is passed over, with a warning: the one before
+    A snapshot only saves time. A damaged one is skipped, with a warning: the one before
     it and the rows give the same state. If those rows were archived, all are taken in again.
 
     Parameters
@@ -134,7 +134,7 @@ def restored(
             raise FileError(f"{journal.name} has a snapshot at row {before}, and ends at {last}")
         try:
             if hashlib.sha256(model).digest() != checksum:
-                raise FileError("its checksum is another one")
+                raise FileError("its checksum differs")
             bandit = unpacked(model, journal, key, run)
         except KeyholeError as reason:
             warnings.warn(
@@ -163,7 +163,7 @@ def from_archive(
         return None
     whole = WholeFold(store, number, name, key, verifies=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KeyholeWarning)  # they were given when it happened
+        warnings.simplefilter("ignore", KeyholeWarning)  # issued when the rows were written
         for row in all_rows(store, number, name):
             whole.step(*row)
     journal.seq = whole.journal.seq

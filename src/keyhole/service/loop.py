@@ -31,11 +31,11 @@ from keyhole.service.store import Unit
 from keyhole.service.units import Draft
 
 # Names of ignored fields that are counted.
-MOST_IGNORED = 200
+MAX_IGNORED = 200
 
 
 class Conflict(InvalidValue):
-    """The id of an event that answers another request; nothing was changed."""
+    """The id of an event was used for a different request; nothing was changed."""
 
 
 class NotYet(InvalidValue):
@@ -96,7 +96,7 @@ class Loop(LoopLearning):
     # -- deciding ---------------------------------------------------------------------------------
 
     def decide(self, event_id: str, request: DecideRequest, digest: bytes) -> Decided:
-        """Decide, or give the answer that stands.
+        """Decide; for an event that was decided before, return the same answer.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Loop(LoopLearning):
         request : DecideRequest
             The request.
         digest : bytes
-            A digest of its content, which tells it from others with the same id.
+            Its digest, which detects a different request with the same id.
         """
         check_event_id(event_id)
         self.check_usable()
@@ -149,15 +149,15 @@ class Loop(LoopLearning):
         return kept
 
     def count_ignored(self, names: list[str]) -> None:
-        """Count fields that the features do not have, of at most `MOST_IGNORED` names."""
+        """Count fields that the features do not have, of at most `MAX_IGNORED` names."""
         for name in names:
-            if name in self.ignored or len(self.ignored) < MOST_IGNORED:
+            if name in self.ignored or len(self.ignored) < MAX_IGNORED:
                 self.ignored[name] = self.ignored.get(name, 0) + 1
 
     def _decide(
         self, event: Event, candidates: Candidates, context: Context, deferred: bool
     ) -> rows.Decision | rows.Served:
-        """Choose, write down what was chosen, and return the row.
+        """Choose an arm, append its row, and return the row.
 
         Parameters
         ----------
@@ -207,22 +207,22 @@ class Loop(LoopLearning):
         return next(made)
 
     def _check_score(self, row: rows.Decision | rows.Served) -> None:
-        """Raise if sums are no longer numbers: nothing that follows from them is written."""
+        """Raise if a score is NaN, since sums are not finite: its row is not written."""
         if isinstance(row, rows.Decision) and row.score is not None and row.score != row.score:
             raise InvalidValue(
-                f"loop {self.name!r} cannot decide: its sums are not finite, as after rewards or "
-                "observations far beyond the others. Export its log, and begin another loop"
+                f"loop {self.name!r} cannot decide, since its sums are not finite: rewards or "
+                "observations of extreme size were learned. Export its log and create another loop"
             )
 
     def _encoded(self, context: Context, candidates: Candidates) -> Floats | list[Any]:
-        """Return what is seen of the candidates as numbers, NaN for a missing entry."""
+        """Return the observations of the candidates as numbers, NaN for a missing entry."""
         if context.__class__ is list and self.settings.features is None:
-            # The bandit checks their number and size. An array, since whole numbers in a list would
-            # take another way than the numbers of their row, with other last digits.
+            # The bandit checks their number and size. An array, since integers would be computed by
+            # other code than the floats of the row, with other last digits.
             try:
                 return np.array(context, dtype=np.float64)
             except (TypeError, ValueError, OverflowError):
-                return context  # the bandit says what is wrong
+                return context  # the bandit raises, and names the fault
         y, _ = self.bandit.encoded(context, candidates.records)
         return y
 
@@ -230,7 +230,8 @@ class Loop(LoopLearning):
         self.journal.event(event.name)  # or raise, if it was forgotten
         if event.request != digest:
             raise Conflict(
-                f"event {shown(event.name)} answers another request: an id is for one request"
+                f"event_id {shown(event.name)} was used for a different request: send a new "
+                "event_id"
             )
         return Decided(self._answer(event, request), True, self.unit)
 
@@ -241,7 +242,7 @@ class Loop(LoopLearning):
         try:
             return msgspec.structs.replace(answer, explanation=self.explain(event.name))
         except InvalidValue as reason:
-            # The decision stands, and must be answered.
+            # The decision is in the log, and must be answered.
             return msgspec.structs.replace(answer, unexplained=str(reason))
 
     def explain(self, name: str) -> dict[str, Any]:
@@ -291,14 +292,14 @@ class Loop(LoopLearning):
         check_size(self.bandit.policy, n_arms, n_columns)
 
     def remove_arms(self, arms: list[str]) -> None:
-        """Remove arms, and with them what was learned of them.
+        """Remove arms and their estimates.
 
-        A parameter that arms share keeps it.
+        A parameter that arms share keeps their rewards.
 
         Raises
         ------
         InvalidValue
-            If an arm is not there, is the baseline, or, of a hybrid policy, has rewards that wait.
+            If an arm is not there, is the baseline, or has pending rewards of a hybrid policy.
         """
         if self.settings.baseline in arms:
             raise InvalidValue(
@@ -329,7 +330,7 @@ class Loop(LoopLearning):
                 self._write_settings(left, draft)
 
     def observe(self, contexts: Any) -> None:
-        """Take note of contexts without a decision."""
+        """Record contexts without a decision."""
         with Draft(self):
             self.bandit.observe(contexts)
 
@@ -377,7 +378,7 @@ class Loop(LoopLearning):
                 )
 
     def _write_settings(self, settings: LoopSettings, draft: Draft) -> None:
-        """Have other settings from now on, and write them down.
+        """Change the settings, and log them.
 
         Parameters
         ----------

@@ -29,8 +29,8 @@ def opened_to_read(path: str) -> apsw.Connection:
     ahead = f"{path}-wal"
     if os.path.exists(ahead) and os.path.getsize(ahead):
         raise FileUnusable(
-            f"{path} cannot be read where nothing can be written: {ahead} has rows that are not in "
-            "it yet. Copy the folder to a place that can be written, and read it there"
+            f"{path} cannot be read in a read-only folder: {ahead} has rows that are not in the "
+            "database yet. Copy the folder to a writable place and read the copy"
         )
     warnings.warn(
         f"{os.path.dirname(path)} cannot be written, and {path} is read as it stands: its "

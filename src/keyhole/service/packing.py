@@ -32,7 +32,7 @@ def unpacked(content: bytes, store: Store, key: bytes, run: str) -> LoggedBandit
     Parameters
     ----------
     content : bytes
-        What `packed` returned.
+        The bytes of `packed`.
     store : Store
         Where it writes.
     key : bytes
@@ -51,7 +51,7 @@ def unpacked(content: bytes, store: Store, key: bytes, run: str) -> LoggedBandit
 
 
 def digest(content: bytes) -> str:
-    """Return the SHA-256 of what a snapshot says: equal states have the same.
+    """Return the SHA-256 of the content of a snapshot: equal states have the same.
 
     The bytes of a snapshot differ from one version of Python to another, which writes other headers
     of its files.
@@ -70,7 +70,7 @@ def are_close(first: bytes, second: bytes) -> bool:
     Parameters
     ----------
     first, second : bytes
-        What `packed` returned, on machines of different kinds or by different versions.
+        The bytes of `packed`, on machines of different kinds or by different versions.
     """
     try:
         return _alike(_parts(first), _parts(second))
@@ -79,7 +79,7 @@ def are_close(first: bytes, second: bytes) -> bool:
 
 
 def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return the header, the arrays and the terms of a snapshot, but for who has written it.
+    """Return the header, the arrays and the terms of a snapshot, without the version that wrote it.
 
     Bounds of eigenvalues are left out: they only save time, and GreedyFirst lowers them when it
     chooses, which a start does not repeat.

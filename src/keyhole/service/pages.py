@@ -1,4 +1,4 @@
-"""A page of a loop's log: what a start needs of many rows, put together by SQLite.
+"""A page of a loop's log: counts and rewards of up to 1,000 rows, by one query.
 
 At a start, most rows are decisions, which change nothing that is learned, and rewards. Rewards of
 plain learners have all that their terms follow from. The bodies of other rows need not be read, and
@@ -40,7 +40,7 @@ class Page(NamedTuple):
     n_rows, last, n_decisions : int
         How many rows there are, the number of the last one, and how many are decisions.
     last_other : int or None
-        The number of the last row that changes what is learned and is no reward.
+        The number of the last row that changes the model and is not a reward.
     bodies : bytes
         The rewards, each on a line.
     """
@@ -53,7 +53,7 @@ class Page(NamedTuple):
 
 
 class Rewards(NamedTuple):
-    """What `LoggedBandit.learn_in_order` takes."""
+    """The arguments of `LoggedBandit.learn_in_order`."""
 
     arms: list[Arm]
     y: Floats
@@ -100,7 +100,7 @@ def ahead(store: Store, loop: int, after: int) -> Generator[Page, None, None]:
 
 
 def rewards(bodies: bytes, dim: int) -> Rewards | None:
-    """Return the rewards of a page; None if one does not have all that its term follows from.
+    """Return the rewards of a page; None if one lacks a field that its term needs.
 
     Parameters
     ----------

@@ -42,7 +42,11 @@ def loop_of(store: Store, name: str | None) -> tuple[int, str, bytes]:
     listed = store.query("SELECT id, name, draw_key FROM loop ORDER BY id")
     found = [one for one in listed if name in (None, one[1])]
     if len(found) != 1:
-        names = ", ".join(one[1] for one in listed) or "none"
+        if not listed:
+            raise InvalidValue(f"there is no loop in {store.folder}")
+        names = ", ".join(one[1] for one in listed)
+        if name is None:
+            raise InvalidValue(f"loop must be given: one of {names}")
         raise InvalidValue(f"loop must be one of {names}, got {name}")
     number, called, key = found[0]
     return number, called, key
@@ -110,7 +114,7 @@ class WholeFold:
         row = decoded_row(self.journal.name, seq, body)
         try:
             self.index.take(row)
-        except (AssertionError, TypeError, ValueError, KeyError) as reason:  # a field that is odd
+        except (AssertionError, TypeError, ValueError, KeyError) as reason:  # a malformed field
             raise FileError(
                 f"row {seq} of {self.journal.name} does not follow from those before it: "
                 f"{type(reason).__name__} {reason}"

@@ -8,7 +8,7 @@ import msgspec
 
 from keyhole.errors import InvalidValue, shown
 
-LONGEST_ID = 200
+MAX_ID_LENGTH = 200
 
 Context = dict[str, Any] | list[float | None]
 RewardStatus = Literal["counted", "duplicate", "held", "late", "amended", "ignored"]
@@ -70,13 +70,13 @@ class DecideAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     score : float or None
         Its score.
     version : int
-        The number of the last row that the state had taken in.
+        The number of the last row in the state that decided.
     mode : str
         The mode of the loop.
     proposed : str, optional
         In the mode "shadow", the arm that would have been chosen.
     explanation : dict, optional
-        What each feature adds.
+        The contribution of each feature.
     unexplained : str, optional
         Why there is no explanation, although it was requested.
     """
@@ -109,7 +109,7 @@ class RewardRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class RewardAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a reward.
+    """The answer to a reward.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class RewardAnswer(msgspec.Struct, frozen=True, kw_only=True):
         counts. "ignored": the loop was off when it decided, or the arm was removed, and it never
         counts. "duplicate": one of this id came before, and nothing changed.
     total : float or None
-        What the rewards of the event that count come to.
+        The total of the rewards of the event that count.
     version : int
         The number of the last row.
     """
@@ -145,14 +145,14 @@ def check_id(name: str, given: str, shortest: int = 1) -> None:
     Parameters
     ----------
     name : str
-        What it is called in messages.
+        Its name in messages.
     given : str
         The text.
     shortest : int, default 1
         The length that it must have.
     """
-    if not shortest <= len(given) <= LONGEST_ID or not given.isprintable():
+    if not shortest <= len(given) <= MAX_ID_LENGTH or not given.isprintable():
         raise InvalidValue(
-            f"{name} must be a text of {shortest} to {LONGEST_ID} printable characters, got "
+            f"{name} must be a text of {shortest} to {MAX_ID_LENGTH} printable characters, got "
             f"{shown(given)}"
         )

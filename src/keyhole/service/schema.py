@@ -5,7 +5,7 @@
     event(loop, event, seq, request, state, ...)        what became of each event
     reward(loop, event, reward_id, seq, value, counts)  the rewards of each event
     snapshot(loop, seq, fingerprint, sha256, model)     a loop as it was after a row
-    note(name, value)                                   what the next start has to know
+    note(name, value)                                   for the next start: archived rows, keys
 
 The log is the truth. `event` and `reward` are indexes of it, written in the same transaction.
 """

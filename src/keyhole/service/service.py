@@ -21,7 +21,7 @@ from keyhole.service import archived, loading
 from keyhole.service.clock import Clock
 from keyhole.service.digests import request_digest
 from keyhole.service.folder import Folder
-from keyhole.service.learning import MOST_DUE
+from keyhole.service.learning import MAX_DUE
 from keyhole.service.loop import Decided, Loop
 from keyhole.service.requests import DecideRequest
 from keyhole.service.schema import TRIALS
@@ -30,7 +30,7 @@ from keyhole.service.store import Store, Unit
 from keyhole.service.writer import Writer
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# Rows after which a loop is kept whole: at a start only the rows after it are taken in.
+# Rows after which a snapshot is made: a start reads only the rows after the last one.
 SNAPSHOT_EVERY = 20_000
 # Ids of a loop's events that a tick reads, after a start: 5 ms.
 IDS_AT_ONCE = 5_000
@@ -176,7 +176,7 @@ class Service:
         settings : LoopSettings or dict
             Its settings, all of them: those that are left out have their defaults.
         bandit : Bandit, optional
-            What a new loop goes on from.
+            The bandit that a new loop continues.
         """
         if not NAME.fullmatch(name):
             raise InvalidValue(
@@ -198,7 +198,7 @@ class Service:
         return loop
 
     def removed_arms(self, name: str, arms: Collection[Arm]) -> list[Arm]:
-        """Return those of some arms that a loop had, and that were removed.
+        """Return those of the given arms that were removed from a loop.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class Service:
         until = self.now()
         for name, number in list(self._numbers.items()):
             # Events that have ended stay due in the database until their unit is committed.
-            due = self.store.due(number, until, MOST_DUE)
+            due = self.store.due(number, until, MAX_DUE)
             if not due:
                 yield 0
             while due:
@@ -311,7 +311,7 @@ class Service:
                 if found is None or found.is_broken:  # it cannot be loaded
                     break
                 self._check_usable()
-                due = self.store.due(number, until, MOST_DUE, due[-1])
+                due = self.store.due(number, until, MAX_DUE, due[-1])
         for name, loop in list(self._loops.items()):
             if not loop.is_broken and loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
                 self.keep(loop)
@@ -333,8 +333,8 @@ class Service:
         names : list of str
             The ids of the events.
         damaged : list of Exception
-            Where to add the error of a loop that cannot be loaded, or of an event: the others are
-            ended all the same, whatever it is.
+            Receives the error of a loop that cannot be loaded, or of an event; the other events are
+            ended all the same.
         """
         due = [one for one in names if (name, one) not in self._stuck]
         ended, at_once = 0, len(due)
@@ -367,7 +367,7 @@ class Service:
         self._snapshots[loop.name] = loop.version
 
     def recover(self) -> None:
-        """Write what can be written, and load all loops again from what was.
+        """Commit what can be committed, then load all loops again from the database.
 
         After a failure of the disk, memory is ahead of the database. Loops that were returned
         before refuse everything. A full disk can be opened and read: the service has recovered
@@ -404,7 +404,7 @@ class Service:
             )
 
     def _lose(self, first: int, end: int) -> None:
-        """Note units that are not in the database; ranges that follow each other become one.
+        """Note units that are not in the database; adjacent ranges are joined.
 
         Parameters
         ----------
@@ -438,7 +438,7 @@ class Service:
                             self.keep(loop)
                         except KeyholeError as reason:  # raised when the others are kept
                             failures.append(reason)
-        finally:  # a snapshot only saves time, and what was submitted is a promise
+        finally:  # snapshots are optional; submitted units are not
             self.writer.close()
             self.store.close()
             self._folder.close()

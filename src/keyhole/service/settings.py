@@ -29,14 +29,14 @@ SECONDS = {"W": 604_800.0, "D": 86_400.0, "H": 3_600.0, "M": 60.0, "S": 1.0}
 # Rewards beyond it are refused, as by every bandit.
 LARGEST = 1e50
 # A posterior of this dimension takes 8 MB per arm, and a decision some milliseconds.
-MOST_NUMBERS = 1_000
+MAX_NUMBERS = 1_000
 # Arms times the square of dim: posteriors of 800 MB.
-MOST_SUMS = 100_000_000
-LONGEST_WAIT = 366 * 86_400.0
+MAX_SUMS = 100_000_000
+MAX_WAIT = 366 * 86_400.0
 
 
 class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a loop learns of the rewards of an event.
+    """How a loop learns from the rewards of an event.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         How long rewards are waited for: an ISO 8601 duration, or seconds. By default "PT10M"; with
         "at_once" there is none, since rewards are learned whenever they come.
     aggregate : str, default "sum"
-        What several rewards of an event come to: "sum", "first", "last", "mean", "max" or "min".
+        How the total of several rewards is made: "sum", "first", "last", "mean", "max" or "min".
     learn : str, optional
         "at_once" learns rewards as they come. "at_end" learns an event once, when it is due.
         "provisional" learns the default at once, and amends it. By default "at_end" if there is a
@@ -63,7 +63,7 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     late: Literal["amend", "ignore"] | None = None
 
     def __post_init__(self) -> None:
-        """Set the defaults of what depends on the learning mode."""
+        """Set the defaults that depend on the learning mode."""
         if self.learning != "at_once":
             if self.wait is None:
                 msgspec.structs.force_setattr(self, "wait", "PT10M")
@@ -121,9 +121,9 @@ def check_size(policy: Policy, n_arms: int, dim: int) -> None:
     """
     sizes = {"per-arm": n_arms * dim**2, "shared": dim**2, "hybrid": ((1 + n_arms) * dim) ** 2}
     size = sizes[policy.sharing]
-    if size > MOST_SUMS:
+    if size > MAX_SUMS:
         raise InvalidValue(
-            f"a loop may learn {MOST_SUMS:,} numbers, got {size:,}: {n_arms:,} arms and {dim:,} "
+            f"a loop may learn {MAX_SUMS:,} numbers, got {size:,}: {n_arms:,} arms and {dim:,} "
             f"columns with sharing = {policy.sharing!r}. Use fewer arms, fields or levels"
             + ("" if policy.sharing == "shared" else ", or policy.sharing = 'shared'")
         )
@@ -142,9 +142,9 @@ def duration(given: str | float) -> float:
         seconds = sum(float(value) * SECONDS[unit] for unit, value in parts.items())
     else:
         seconds = float(given)
-    if not 0.0 < seconds <= LONGEST_WAIT:
+    if not 0.0 < seconds <= MAX_WAIT:
         raise InvalidValue(
-            f"reward.wait must be above 0 and at most {LONGEST_WAIT:.0f} seconds, got {given!r}"
+            f"reward.wait must be above 0 and at most {MAX_WAIT:.0f} seconds, got {given!r}"
         )
     return seconds
 
@@ -168,7 +168,7 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         As in `Learner`, for contexts that are lists: what replaces null, a missing entry. Without
         it null is refused. Features have their own setting, "predict" by default.
     reward : RewardSettings
-        What is learned of rewards.
+        How rewards are learned.
     mode : str, default "online"
         "online" decides. "shadow" answers the baseline, logs the decision it would have made, and
         learns from the baseline's rewards. "off" answers the baseline and learns nothing.
@@ -206,8 +206,8 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         settings.reward.check()
         for arm in settings.arms:
             check_id("arms", arm)
-        if settings.dim is not None and not 1 <= settings.dim <= MOST_NUMBERS:
-            raise InvalidValue(f"dim must be from 1 to {MOST_NUMBERS}, got {settings.dim}")
+        if settings.dim is not None and not 1 <= settings.dim <= MAX_NUMBERS:
+            raise InvalidValue(f"dim must be from 1 to {MAX_NUMBERS}, got {settings.dim}")
         learner = settings.learner()
         features = learner.features
         dim = features.start().n_columns if isinstance(features, Features) else settings.dim
@@ -275,7 +275,7 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         )
 
     def what_is_fixed(self) -> dict[str, Any]:
-        """Return the settings that what was learned depends on."""
+        """Return the settings that the learned state depends on: they cannot change."""
         record = self.to_dict()
         names = ("policy", "features", "dim", "intercept", "standardize", "missing")
         return {name: record[name] for name in names}

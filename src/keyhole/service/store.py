@@ -23,7 +23,7 @@ from keyhole.service.schema import APPLICATION, EVENT, LOG, REWARD, SCHEMA, VERS
 
 # Rows of the log that are read at a time.
 PAGE = 1_000
-# Milliseconds in which another program may use the file.
+# Milliseconds to wait while another program locks the file.
 BUSY = 5_000
 # Pages of 4 kB in the write-ahead log from which on a commit moves them into the database. With
 # SQLite's 1,000 the same rows are written per second, and the slowest commits take twice as long.
@@ -87,14 +87,14 @@ Tables = frozenset[tuple[str, str, str | None]]  # type, name and statement of e
 
 
 def _tables(connection: apsw.Connection) -> Tables:
-    """Return what a database is made of, but for what SQLite adds by itself."""
+    """Return the tables, indexes and triggers of a database, without SQLite's own."""
     listed = connection.execute("SELECT type, name, sql FROM sqlite_schema")
     return frozenset(one for one in listed if not one[1].startswith("sqlite_"))
 
 
 @cache
 def _own_tables() -> Tables:
-    """Return what a new database is made of."""
+    """Return those of a new database."""
     with closing(apsw.Connection(":memory:")) as made:
         made.execute(SCHEMA)
         return _tables(made)
@@ -189,7 +189,7 @@ class Store:
 
     @property
     def is_there(self) -> bool:
-        """False if a file was removed or replaced: what is written then is lost."""
+        """False if a file was removed or replaced: further writes would be lost."""
         try:
             return (os.stat(self.path).st_ino, self._log_number()) == self._numbers
         except FileNotFoundError:

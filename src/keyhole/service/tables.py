@@ -1,6 +1,6 @@
-"""Checks of what the database has beside the bodies of rows: columns, loops, copies of rows.
+"""Checks of the database beside the bodies of rows: columns, loops, copies of archived rows.
 
-The log says all of it again, and the service reads it without looking at the bodies.
+All of it follows from the log, and the service uses it without reading the bodies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIMIT 1
 
 
 class Log:
-    """The table `log` of a loop, beside its rows. Of archived rows it may have some, as copies.
+    """The table `log` of a loop, compared with its rows. It may have copies of archived rows.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Log:
         self._next = next(self._rows, None)
 
     def check(self, row: rows.AnyRow, body: bytes) -> None:
-        """Raise `FileError` unless the table has the next row of the log as it is, or not at all.
+        """Raise `FileError` if the table has the next row of the log, but not as it is.
 
         Parameters
         ----------
@@ -50,13 +50,13 @@ class Log:
             The row, from the archive if it is there.
         """
         if self._next is None or self._next[0] != row.seq:
-            return  # archived, or missing, which the fold says
+            return  # archived, or missing, which the fold reports
         _, *columns, kept = self._next
         wanted = [KINDS[type(row)], getattr(row, "event", None), row.at]
         if columns != wanted:
             raise FileError(f"row {row.seq} has the columns {columns} in place of {wanted}")
         if kept != body:
-            raise FileError(f"row {row.seq} is another one in the archive than in the database")
+            raise FileError(f"row {row.seq} differs between archive and database")
         self._next = next(self._rows, None)
 
     def check_end(self) -> None:

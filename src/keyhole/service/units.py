@@ -13,7 +13,7 @@ from keyhole.service.store import RewardRow, Statement, Unit, event_row
 
 
 class LoopUnits:
-    """A loop, as far as it hands units to the writer.
+    """The part of a loop that submits units to the writer.
 
     Parameters
     ----------
@@ -47,7 +47,10 @@ class LoopUnits:
         return self.journal.seq
 
     def check_usable(self) -> None:
-        """Raise if memory is ahead of the log: what it says might be lost."""
+        """Raise `FileUnusable` if memory has changes that were not submitted.
+
+        An answer from it could be lost.
+        """
         if self.is_broken:
             raise FileUnusable(
                 f"loop {self.name!r} has changes that could not be written: it has to be loaded "
@@ -79,9 +82,8 @@ class LoopUnits:
     def give_up(self) -> None:
         """Make the log agree with memory after a block has raised.
 
-        A call of the bandit changes and writes all, or nothing. Levels that a refused request
-        added, and arms if it failed after all checks, are kept and written. After anything else,
-        memory is ahead of the log.
+        A refused call of the bandit changes nothing but levels and arms that it added first: they
+        are written. After any other row the loop is loaded again.
         """
         written, self.journal.extra = self.journal.written, {}
         if not all(isinstance(row, rows.Arms | rows.Levels) for row in written):
@@ -103,7 +105,7 @@ class Draft:
     Attributes
     ----------
     events, rewards, others : list
-        What the unit writes beside its rows.
+        The further content of the unit, beside its rows.
     """
 
     __slots__ = ("events", "loop", "others", "rewards")

@@ -22,7 +22,7 @@ from keyhole.service.store import Store, event_row
 
 @dataclass(frozen=True)
 class Verified:
-    """What was verified of a loop.
+    """The result of `verify` for a loop.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _check_snapshot(replay: LoopReplay, seq: int, mark: str, checksum: bytes, mo
         The snapshot.
     """
     if hashlib.sha256(model).digest() != checksum:
-        raise FileError(f"the snapshot at row {seq} is damaged: its checksum is another one")
+        raise FileError(f"the snapshot at row {seq} is damaged: its checksum differs")
     state = packed(replay.bandit)
     if state == model:
         return

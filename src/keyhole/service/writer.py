@@ -4,11 +4,10 @@ While the disk confirms one transaction, the units of the next gather, so that a
 time of one commit (group commit). Units are committed in the order of submission: the database
 always holds a prefix of the submitted units.
 
-A commit is done by a thread of its own, or by the thread that ends a turn of an event loop. With a
-thread of its own others go on while the disk works, but Python runs one of them at a time, and to
-hand over from one to the other costs more than a fast disk: 15,000 decisions a second in place of
-19,000, and 100 us of the 270 that a single one takes. So the event loop waits for a disk that is
-fast, and the thread for one that is slow.
+The writer's thread commits, or the event loop at the end of a turn. A thread lets requests be
+served while the disk works, but handing over the interpreter lock costs more than a fast disk:
+15,000 decisions/s in place of 19,000, and 100 of the 270 us of a single decision. So the event loop
+commits to a fast disk, the thread to a slow one.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from keyhole.service.store import Store, Unit
 
 # Units of one transaction. More would make the first of them wait.
 MAX_UNITS = 2_000
-# Seconds from which on the usual confirmation of a disk is slow: what an event loop may wait for.
+# Above this usual confirmation time (s) a disk is slow, and the thread commits.
 SLOW = 0.002
 
 
 class Writer:
     """Commit units in the order in which they are submitted.
 
-    After a failure it commits nothing more: what was submitted and not committed is lost, and what
-    is in memory is ahead of the database. The service then loads its loops again.
+    After a failure it commits nothing more: units that were not committed are lost, and memory is
+    ahead of the database. The service then loads its loops again.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ class Writer:
         self._thread.start()
 
     def submit(self, unit: Unit) -> int:
-        """Have a unit written, and return its number."""
+        """Submit a unit, and return its number."""
         with self._lock:
             if self.failure is not None or self._ends:
                 raise self.error()
@@ -89,7 +88,7 @@ class Writer:
     def together(self) -> Iterator[None]:
         """Write all units of a block in one transaction; only this thread may submit meanwhile."""
         with self._lock:
-            before, self._holds = self.submitted, True  # nobody takes units meanwhile
+            before, self._holds = self.submitted, True  # no thread takes units meanwhile
         try:
             yield
         finally:
@@ -118,12 +117,12 @@ class Writer:
                 self._ask()
 
     def _ask(self) -> None:
-        """Have the thread commit what waits."""
+        """Wake the thread to commit all waiting units."""
         self._must_commit = bool(self._waiting)
         self._work.notify()
 
     def flush(self) -> None:
-        """Have all that waits written: by this thread, unless the disk is slow or at work."""
+        """Have all waiting units committed: by this thread, unless the disk is slow or busy."""
         with self._lock:
             self._is_planned = False
             # Statements beside rows, as snapshots and removed arms have them, may take long.
@@ -143,7 +142,7 @@ class Writer:
         return units
 
     def wait(self, number: int, timeout: float | None = None) -> None:
-        """Return when a unit is on the disk; raise `FileUnusable` if it is not to be.
+        """Return when a unit is on the disk; raise `FileUnusable` if it will not be.
 
         Parameters
         ----------
@@ -162,14 +161,14 @@ class Writer:
                 raise self.error()
 
     def fail(self, reason: BaseException) -> None:
-        """Write nothing any more, and tell all who wait."""
+        """Stop writing, and fail all waiting requests."""
         with self._lock:
             self._stop(reason)
         if self._notify is not None:
             self._notify(self.committed, self.failure)
 
     def _stop(self, reason: BaseException) -> None:
-        """Take note of a failure; the first one counts."""
+        """Record a failure; the first one counts."""
         self.failure = self.failure or reason
         self._waiting.clear()
         self._work.notify()
@@ -189,7 +188,7 @@ class Writer:
         return self._ends and not self._waiting and not self._thread.is_alive()
 
     def close(self) -> None:
-        """Commit what waits, and end the thread."""
+        """Commit all waiting units, and end the thread."""
         with self._lock:
             self._ends = True
             self._work.notify()
@@ -198,7 +197,7 @@ class Writer:
             self._done.notify_all()  # nothing more comes
 
     def _run(self) -> None:
-        """Commit when it is asked to, and at the end what is left; after a failure, nothing."""
+        """Commit when woken, and the rest at the end; after a failure, nothing."""
         while True:
             with self._lock:
                 self._work.wait_for(self._has_work)
@@ -237,7 +236,7 @@ class Writer:
         self._tell()
 
     def _tell(self) -> None:
-        """Notify of a commit or a failure; if that fails, no later commit could be told either."""
+        """Notify of a commit or a failure; if that fails, stop: later ones would fail, too."""
         try:
             if self._notify is not None:
                 self._notify(self.committed, self.failure)

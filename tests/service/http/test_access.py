@@ -41,7 +41,7 @@ def test_without_keys_only_this_machine_is_served(tmp_path: Path) -> None:
         for host in ("evil.example", "evil.example:8000", "10.0.0.1", "localhost.evil.example"):
             answer = served.get("/v1/loops", headers={"Host": host})
             assert answer.status_code == 403
-            assert "host must be localhost" in answer.json()["detail"]
+            assert "Host must be localhost" in answer.json()["detail"]
         for route in served.app.router.routes:  # of all, also those that need no key
             path = route.path.replace("{loop}", "home").replace("{event}", "e")
             assert served(route.method, path, headers={"Host": "evil.example"}).status_code == 403

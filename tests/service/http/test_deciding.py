@@ -73,7 +73,7 @@ def test_the_same_id_with_another_body_is_a_conflict(home: Local) -> None:
     other = home.post(DECIDE, {"event_id": "o-1", "context": [1.0, 0.6]})
     assert other.status_code == 409
     assert other.headers["content-type"] == "application/problem+json"
-    assert "answers another request" in other.json()["detail"]
+    assert "was used for a different request" in other.json()["detail"]
     assert other.json()["request_id"] == other.headers["x-request-id"]
 
 
@@ -102,7 +102,11 @@ def test_without_an_id_each_request_gets_one_ordered_by_time(home: Local) -> Non
         ('{"context": [1, 2], "event_id": ""}', 422, "event_id"),
         ('{"context": [1, 2], "event_id": "a\\nb"}', 422, "printable"),
         ('{"context": [1, 2], "exclude": ["X"]}', 422, "exclude"),
-        ('{"context": [1, 2], "exclude": ["A", "B", "C"]}', 422, "at least one"),
+        (
+            '{"context": [1, 2], "exclude": ["A", "B", "C"]}',
+            422,
+            "exclude names all arms of the loop",
+        ),
         ('{"context": [1, 2], "actions": [{"id": ""}]}', 422, "printable"),
         ('{"context": [1, 2], "actions": [{"id": "A"}, {"id": "A"}]}', 422, "different"),
         ('{"context": [1, 2], "actions": [{"id": "A", "features": {"a": 1}}]}', 422, "features"),
@@ -227,7 +231,10 @@ def test_actions_with_features_make_a_loop_that_knows_new_ones(home: Local) -> N
         ({"context": [], "actions": [{"id": "A"}]}, "at least one field"),
         ({"context": {"a": [1]}, "actions": [{"id": "A"}]}, "context.a must be a number"),
         ({"context": {"a": 1}, "actions": []}, "lists its actions"),
-        ({"context": {"a": 1}, "actions": [{"id": "A"}], "exclude": ["A"]}, "at least one"),
+        (
+            {"context": {"a": 1}, "actions": [{"id": "A"}], "exclude": ["A"]},
+            "exclude names all actions",
+        ),
         ({"context": {"a": 1}, "actions": [{"id": "A"}], "event_id": ""}, "event_id"),
         ({"context": {"a": 1}, "actions": [{"id": "A"}], "at_least": 3}, "at_least"),
         ({"context": {"a": 1e60}, "actions": [{"id": "A"}]}, "a must be"),
@@ -299,7 +306,7 @@ def test_levels_of_requests_do_not_fill_the_memory(
     home: Local, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two arms, and at most ten columns with the constant: nine levels and no tenth."""
-    monkeypatch.setattr("keyhole.service.settings.MOST_SUMS", 2 * 10**2)
+    monkeypatch.setattr("keyhole.service.settings.MAX_SUMS", 2 * 10**2)
     settings = {"arms": ["A", "B"], "features": {"categories": {"c": "grow"}}}
     assert home.put("/v1/loops/grows", settings).status_code == 201
     for k in range(9):

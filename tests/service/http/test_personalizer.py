@@ -67,7 +67,7 @@ def test_the_unchanged_client_ranks_rewards_and_activates(tmp_path: Path) -> Non
             client.rank(request(event_id="e-1"))  # another request
         error: Any = refused.value.error
         assert error.error.code == "BadRequest"
-        assert "answers another request" in error.error.message
+        assert "was used for a different request" in error.error.message
         stranger = PersonalizerClient(served.url, CognitiveServicesCredentials("nobody"))
         with pytest.raises(ErrorResponseException) as unauthorized:
             stranger.rank(request())

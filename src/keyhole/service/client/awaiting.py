@@ -108,7 +108,7 @@ class AsyncClient(Calls):
         await self._send(self.activate_call(loop, event_id))
 
     async def event(self, loop: str, event_id: str) -> EventView:
-        """Return what is known of an event.
+        """Return an event: its state, decision and rewards.
 
         Parameters
         ----------

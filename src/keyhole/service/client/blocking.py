@@ -140,7 +140,7 @@ class Client(Calls):
         self._send(self.activate_call(loop, event_id))
 
     def event(self, loop: str, event_id: str) -> EventView:
-        """Return what is known of an event.
+        """Return an event: its state, decision and rewards.
 
         Parameters
         ----------

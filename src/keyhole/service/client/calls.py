@@ -1,7 +1,7 @@
 """`Calls`: the requests of both clients, and their answers; nothing is sent here.
 
 A request that got no answer may have been written or not. Sent again with the same ids it gives the
-answer that stands, and counts once. Both clients therefore make an id for every event and reward
+same answer, and counts once. Both clients therefore make an id for every event and reward
 that has none, before the first attempt.
 """
 
@@ -58,9 +58,9 @@ def encoded(content: object, name: str = "request", *, has_missing: bool = True)
     Parameters
     ----------
     content : object
-        What is encoded.
+        The content to encode.
     name : str, default "request"
-        What it is called in messages.
+        Its name in messages.
     has_missing : bool, default True
         Whether NaN becomes null, a missing entry; otherwise it is refused.
 
@@ -113,7 +113,7 @@ class ServiceError(KeyholeError):
     Parameters
     ----------
     detail : str
-        What the service says: what came, what is allowed, and the fix.
+        The message of the service: what came, what is allowed, and the fix.
     status : int, optional
         The status; None if there was no answer.
     request_id : str, optional

@@ -1,4 +1,4 @@
-"""`About`: what the OpenAPI document tells of a route."""
+"""`About`: the entry of a route in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class About(NamedTuple):
-    """What the OpenAPI document tells of a route.
+    """The entry of a route in the OpenAPI document.
 
     Attributes
     ----------

@@ -120,8 +120,8 @@ class Access:
         if not is_loopback(name):
             raise Problem(
                 403,
-                f"without keys only this machine is served, and the host must be localhost or "
-                f"127.0.0.1, got {name[:100]!r}; 'keyhole keys add' makes a key",
+                f"the header Host must be localhost or 127.0.0.1 while there are no keys, got "
+                f"{name[:100]!r}; 'keyhole keys add' makes a key",
             )
         if len(self._hosts) < 100:
             self._hosts.add(host)

@@ -1,6 +1,6 @@
 """`Application`: the ASGI application of a service. All of it runs on one thread.
 
-An answer is sent after all that it is based on was committed (promise P1): a handler calls the
+An answer is sent after all rows that it depends on were committed (promise P1): a handler calls the
 service, which changes memory at once, and returns its answer with the unit that was written. The
 application sends the answer when that unit is on the disk. A straight handler waits for nothing
 else, and needs no task.
@@ -39,8 +39,8 @@ from keyhole.service.service import Service
 
 # Seconds between two checks of due events, keys, and slow clients.
 TICK = 0.2
-# Refusals that may follow from rows, which must be on the disk before: an id that answers another
-# request, an event that was forgotten, an arm that was removed.
+# Refusals that may follow from rows, which must be on the disk before: an id that was used for a
+# different request, an event that was forgotten, an arm that was removed.
 OF_STATE = frozenset({409, 410, 422})
 
 
@@ -125,7 +125,7 @@ class Application:
         self._count(scope, route, response, extra, started)
 
     async def _answered(self, route: Route, request: Request) -> Answered:
-        """Return what a handler answers to a request whose body may still come."""
+        """Run the handler of a request, after reading the body if it is straight."""
         handler: Any = route.handler
         if not route.is_straight:
             answered: Answered = await handler(self, request)
@@ -264,7 +264,7 @@ class Application:
             await send({"type": "lifespan.shutdown.complete"})
 
     async def begin(self) -> None:
-        """Begin to serve requests, and to end what is due."""
+        """Begin to serve requests, and to end due events."""
         self.commits.begin(self.service)
         self.access.keys.refresh()
         self._ticker = asyncio.create_task(self._tick())
@@ -278,7 +278,7 @@ class Application:
         self.service.close()
 
     async def _tick(self) -> None:
-        """End what is due, again and again; a failure is logged, and tried again."""
+        """Do the regular work every `TICK` seconds; a failure is logged, and tried again."""
         while True:
             await asyncio.sleep(TICK)
             for step in (self._expire, self._keys, self._due, self._tell):
@@ -303,7 +303,7 @@ class Application:
         logs.tell_left_out()
 
     async def _due(self) -> None:
-        """End what is due; requests are served after each turn."""
+        """End due events in turns; requests are served in between."""
         for _ in self.ready().turns():
             await asyncio.sleep(0)
             self.ready()

@@ -51,7 +51,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Named(msgspec.Struct):
-    """What is read of a line that was refused."""
+    """The id in a line that was refused."""
 
     event_id: Any = None
 

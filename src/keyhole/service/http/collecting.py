@@ -23,7 +23,7 @@ STEP, MIN_SECONDS, MAX_SECONDS = 1.0, 60.0, 900.0
 
 @contextmanager
 def kept_thresholds() -> Iterator[None]:
-    """Set the thresholds of the server, and restore those of before at the end."""
+    """Set the thresholds of the server, and restore the earlier ones at the end."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()  # modules and their functions: they are never garbage

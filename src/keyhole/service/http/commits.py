@@ -101,7 +101,7 @@ class Commits:
         Raises
         ------
         FileUnusable
-            If it is not to be.
+            If it will not be.
         """
         writer = self.service.writer
         if writer.committed < unit:

@@ -29,7 +29,7 @@ class Deadlines:
         return _Within(self, seconds)
 
     def expire(self) -> None:
-        """End what has waited for too long. A timer calls it."""
+        """Cancel the tasks whose deadline has passed. A timer calls it."""
         now = asyncio.get_running_loop().time()
         for task in [task for task, until in self._until.items() if until < now]:
             del self._until[task]

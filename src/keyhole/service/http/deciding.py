@@ -63,14 +63,14 @@ def decided_by(app: Application, request: Request, given: DecideRequest) -> Deci
 
 
 def check_may_make(request: Request, unknown: UnknownLoop) -> None:
-    """Raise what says that a loop is unknown, unless the key of a request may make loops.
+    """Raise `UnknownLoop`, unless the key of a request may make loops.
 
     Parameters
     ----------
     request : Request
         The request.
     unknown : UnknownLoop
-        Why it cannot be answered.
+        The exception to raise.
     """
     if "admin" not in request.key.roles:
         raise unknown

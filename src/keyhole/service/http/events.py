@@ -28,7 +28,7 @@ class RewardLine(RewardRequest, frozen=True, kw_only=True):
 
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of an event.
+    """An event: its state, its decision and its rewards.
 
     Parameters
     ----------
@@ -38,21 +38,21 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         "deferred": it waits for its activation. "open": it waits for rewards. "ended": rewards are
         late.
     decision : DecideAnswer
-        What was answered.
+        The answer to its request.
     rewards : dict of str to float
         The rewards that came and count, by their ids.
     uncounted : dict of str to float
         The rewards that were answered as late or ignored, by their ids: they never count.
     total : float or None
-        What the rewards that count come to.
+        The total of the rewards that count.
     learned : float or None
-        What the sums have of it; null if nothing was learned, or the arm was removed.
+        The total that was learned; null if nothing was, or the arm was removed.
     due : float or None
         When rewards are no longer waited for, in seconds since 1970.
     seq : int
         The number of its row in the log.
     explanation : dict, optional
-        What each feature adds, by what is known now.
+        The contribution of each feature, by the present state.
     unexplained : str, optional
         Why there is no explanation, although it was requested.
     """
@@ -71,7 +71,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done to an event."""
+    """The state of an event after a change."""
 
     event_id: str
     status: Literal["active", "forgotten"]
@@ -133,7 +133,7 @@ def activate(app: Application, request: Request, _body: bytes) -> Answered:
 
 
 async def forget(app: Application, request: Request) -> Answered:
-    """Take an event out of what was learned."""
+    """Forget an event: take it out of the sums."""
     loop = app.ready().loop(request.params[0])
     loop.forget(request.params[1])
     done = Done(event_id=request.params[1], status="forgotten", version=loop.version)
@@ -151,7 +151,7 @@ async def event(app: Application, request: Request) -> Answered:
 
 
 def event_view(loop: Loop, name: str, *, explain: bool = False) -> EventView:
-    """Return what is known of an event.
+    """Return an event as clients see it.
 
     Parameters
     ----------

@@ -14,13 +14,13 @@ from keyhole.service.http.responses import Header, Scope
 from keyhole.service.http.routing import Route
 
 # How many heads are kept, and the longest of them: 2 MB of bytes, and what was parsed of them.
-# Heads with an id of their request push all others out, which costs less than to look for the
-# oldest.
+# Heads with an id of their request fill the cache. A full cache is cleared whole, which costs less
+# than finding the oldest entry.
 MAX_HEADS, MAX_BYTES = 1_000, 2_000
 
 
 class Head(NamedTuple):
-    """What the head of a request of a straight route says.
+    """The parsed head of a request to a straight route.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Head(NamedTuple):
     params : list of str
         The variable segments of the path.
     scope : dict
-        The request, of ASGI, which nobody changes.
+        The ASGI scope of the request, which must not be changed.
     headers : dict of bytes to bytes
         Its headers.
     length : int
@@ -81,9 +81,9 @@ class Heads(dict[bytes, Head]):
         Parameters
         ----------
         data : bytes
-            What was received; nothing is kept unless it is this request alone.
+            The bytes that came; nothing is kept unless they are this request alone.
         head : Head
-            What the head says.
+            The parsed head.
         length : int
             How many bytes the body has.
         """

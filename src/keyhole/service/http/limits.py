@@ -72,7 +72,7 @@ class Limits:
         Parameters
         ----------
         name : str
-            What it is called in messages.
+            Its name in messages.
         record : dict or list
             The record.
         """
@@ -102,7 +102,7 @@ class Limits:
         Parameters
         ----------
         name : str
-            What it is called in messages.
+            Its name in messages.
         value : object
             A value of JSON.
         """

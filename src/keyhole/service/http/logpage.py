@@ -81,9 +81,9 @@ def integer(
     name : str
         The name of the parameter.
     default : int
-        What it is if the query does not have it.
+        Its value if the query does not have it.
     max_value, min_value : int
-        What it may be.
+        Its bounds.
     """
     text = query.get(name, str(default))
     if not (

@@ -1,4 +1,4 @@
-"""Routes of loops: create or change one, show one or all, add arms, take note of contexts."""
+"""Routes of loops: create or change one, show one or all, add and remove arms, record contexts."""
 
 from __future__ import annotations
 
@@ -125,9 +125,8 @@ async def change_arms(app: Application, request: Request) -> Answered:
     check_arms(app, given.remove)
     loop = app.ready().loop(request.params[0])
     if bool(given.add) == bool(given.remove):
-        raise InvalidValue(
-            "either add or remove must name arms, and not both: a request is done as a whole"
-        )
+        got = "both: send two requests" if given.add else "neither"
+        raise InvalidValue(f"exactly one of add and remove must list arms, got {got}")
     if given.add:
         loop.add_arms(given.add)
     if given.remove:
@@ -153,7 +152,7 @@ def check_arms(app: Application, arms: list[str] | dict[str, dict[str, Any]]) ->
 
 
 async def observe(app: Application, request: Request) -> Answered:
-    """Take note of contexts without a decision, in turns."""
+    """Record contexts without a decision, in turns."""
     given = _observations.decode(await request.body(app.limits.batch)).contexts
     if not given:
         raise InvalidValue("contexts must have at least one, got none")
@@ -202,5 +201,5 @@ def check_observation(app: Application, loop: Loop, context: Context) -> None:
 
 
 def _observed(count: int) -> str:
-    """Return what a refusal says of the contexts before it."""
+    """Return the note on contexts observed before a refusal."""
     return f"; the first {count} contexts were observed, and none after them" if count else ""

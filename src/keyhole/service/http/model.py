@@ -1,4 +1,4 @@
-"""Routes of the model: what a loop has learned as a file, and a loop that goes on from one.
+"""Routes of the model: the bandit of a loop as a file, and a loop that continues one.
 
 A model is a function of its log. A file therefore begins a new loop, as the first row of its log,
 and never replaces what another loop has learned.
@@ -34,7 +34,7 @@ async def get_model(app: Application, request: Request) -> Answered:
 
 
 async def put_model(app: Application, request: Request) -> Answered:
-    """Make a loop that goes on from a saved bandit."""
+    """Make a loop that continues a saved bandit."""
     body = await request.body(app.limits.batch)
     service, name = app.ready(), request.params[0]
     if name in service.names:
@@ -51,7 +51,7 @@ async def put_model(app: Application, request: Request) -> Answered:
 
 
 def settings_of(bandit: Bandit) -> LoopSettings:
-    """Return the settings of a loop that a saved bandit can go on as.
+    """Return the settings of a loop that can continue a saved bandit.
 
     Raises
     ------

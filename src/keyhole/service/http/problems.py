@@ -6,7 +6,7 @@
 404  no such route, loop or event          503  nothing can be written to the disk
 405  the route has other methods
 408  the request did not come in time
-409  the id answers another request, or a setting cannot change
+409  the id was used for a different request, or a setting cannot change
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     Parameters
     ----------
     type : str
-        What tells kinds of problems apart; "about:blank" if the status does.
+        The kind of problem; "about:blank" if the status says all.
     title : str
         The meaning of the status.
     status : int

@@ -27,10 +27,10 @@ from keyhole.service.settings import LoopSettings
 
 # Pairs of a field of the context and one of the arms. A cross has a column for each pair of levels,
 # and a decision takes time with the square of the columns.
-MOST_CROSSES = 30
+MAX_CROSSES = 30
 # Numbers of the posteriors, arms times the square of the fields: 4 MB, made within 0.1 s, while
 # nothing else is served. PUT allows more.
-MOST_SUMS = 500_000
+MAX_SUMS = 500_000
 
 
 def proposed(request: DecideRequest) -> LoopSettings:
@@ -94,9 +94,9 @@ def check_size(settings: LoopSettings, request: DecideRequest) -> None:
     of_arms = fields_of(features.get("arms") or {})
     fields = len(request.context) + len(of_arms) + len(features.get("cross", ()))
     arms = 1 if of_arms else len(request.actions or ())
-    if arms * fields**2 > MOST_SUMS:
+    if arms * fields**2 > MAX_SUMS:
         raise InvalidValue(
-            f"a loop that is made by its first request may learn {MOST_SUMS:,} numbers, arms times "
+            f"a loop that is made by its first request may learn {MAX_SUMS:,} numbers, arms times "
             f"the square of the fields, got {arms:,} arms and {fields:,} fields: create the loop "
             "with PUT, which allows more"
         )
@@ -124,11 +124,11 @@ def by_records(
     arms = kinds("actions: features", records)
     features = kinds("context", [context]) if context else {}
     pairs = [[one, f"arm.{other}"] for one in fields_of(features) for other in fields_of(arms)]
-    if len(pairs) > MOST_CROSSES:
+    if len(pairs) > MAX_CROSSES:
         raise InvalidValue(
             f"the context has {len(fields_of(features))} fields and the actions "
             f"{len(fields_of(arms))}, and a loop that is made by its first request crosses at most "
-            f"{MOST_CROSSES} pairs of them: create the loop with PUT, and say which count"
+            f"{MAX_CROSSES} pairs of them: create the loop with PUT, and say which count"
         )
     return {
         "policy": {"name": "ThompsonSampling", "sharing": "shared"},
@@ -143,7 +143,7 @@ def kinds(name: str, records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     Parameters
     ----------
     name : str
-        What records are called in messages.
+        The name of the records in messages.
     records : iterable of mappings
         The records. The first value of a field that is not null tells its kind.
     """

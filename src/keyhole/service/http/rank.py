@@ -20,11 +20,11 @@ from typing import Any
 import msgspec
 
 from keyhole.errors import InvalidValue, shown
-from keyhole.service.http.proposing import MOST_CROSSES, by_records, fields_of
+from keyhole.service.http.proposing import MAX_CROSSES, by_records, fields_of
 from keyhole.service.requests import Action, DecideRequest
 from keyhole.service.settings import LoopSettings
 
-# As Personalizer has it when nothing was set: the first reward within ten minutes, or else 0.
+# Personalizer's defaults: the first reward within ten minutes, or else 0.
 REWARD = {"default": 0.0, "wait": "PT10M", "aggregate": "first", "learn": "at_end"}
 
 
@@ -66,7 +66,7 @@ def flat(name: str, features: list[dict[str, Any]] | None) -> dict[str, Any]:
     Parameters
     ----------
     name : str
-        What they are called in messages.
+        Their name in messages.
     features : list of dict, optional
         The features. A field must come once: of two values one would be lost.
     """
@@ -135,7 +135,7 @@ def proposed(given: DecideRequest) -> LoopSettings:
     context = _without_null(given.context)
     records = [record for one in actions if (record := _without_null(one.features or {}))]
     fields = {name for record in records for name in record}
-    if records and len(context) * len(fields) > MOST_CROSSES:
+    if records and len(context) * len(fields) > MAX_CROSSES:
         records = []  # each action is then known by its id
     if not context and not records:
         raise InvalidValue(

@@ -1,4 +1,4 @@
-"""Routes that read what a loop knows: effects, and probabilities without a draw."""
+"""Routes that show effects, and probabilities without a draw."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ProbabilitiesView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def effects(app: Application, request: Request) -> Answered:
-    """Show what was learned of each arm."""
+    """Show the estimates of each arm, with standard errors."""
     loop = app.ready().loop(request.params[0])
     found = {
         str(arm): {

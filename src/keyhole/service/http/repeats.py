@@ -8,8 +8,8 @@ from collections.abc import Callable
 # Lines of a kind that are written at most, and within how many seconds.
 MAX_LINES, SECONDS = 5, 10.0
 # Kinds that are counted at a time: lines may have texts of clients, which are unlimited.
-MOST_KINDS = 1_000
-LONGEST_KIND = 300
+MAX_KINDS = 1_000
+MAX_KIND_LENGTH = 300
 
 
 class Repeats:
@@ -28,15 +28,15 @@ class Repeats:
 
     def allows(self, kind: str) -> bool:
         """Count a line, and tell whether it is written."""
-        kind = kind[:LONGEST_KIND]
-        if kind not in self._counts and len(self._counts) >= MOST_KINDS:
+        kind = kind[:MAX_KIND_LENGTH]
+        if kind not in self._counts and len(self._counts) >= MAX_KINDS:
             kind = "others"
         until, count = self._counts.get(kind, (self._now() + SECONDS, 0))
         self._counts[kind] = (until, count + 1)
         return count < MAX_LINES
 
     def over(self, now: float | None = None) -> list[tuple[str, int]]:
-        """Begin to count anew where the time is over; return kinds and numbers of lines left out.
+        """End counts whose time is over, and return kinds and numbers of lines left out.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from keyhole.service.http.problems import Problem
 from keyhole.service.http.responses import Receive, Scope
 
 # Parts of a query: enough for every route, and no work for a list of a million.
-MOST_PARAMETERS = 50
+MAX_PARAMETERS = 50
 
 
 class Request:
@@ -26,7 +26,7 @@ class Request:
     params : list of str
         The variable segments of the path, in order.
     deadlines : Deadlines
-        What ends a body that does not come.
+        Cancels reading a body that does not come.
     seconds : float
         How long a body may take.
     headers : dict, optional
@@ -64,7 +64,7 @@ class Request:
         try:
             text = self.scope["query_string"].decode("ascii")
             pairs = parse_qsl(
-                text, keep_blank_values=True, max_num_fields=MOST_PARAMETERS, errors="strict"
+                text, keep_blank_values=True, max_num_fields=MAX_PARAMETERS, errors="strict"
             )
         except ValueError as reason:
             raise Problem(400, f"the query cannot be read: {reason}") from None

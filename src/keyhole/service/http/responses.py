@@ -1,4 +1,4 @@
-"""`Response`: what a handler gives back, as bytes; and how it is sent."""
+"""`Response`: the answer of a handler, as bytes; and how it is sent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def json(content: Any, status: int = 200, headers: tuple[Header, ...] = (JSON,))
     Parameters
     ----------
     content : object
-        What is encoded.
+        The content to encode.
     status : int, default 200
         The status.
     headers : tuple, optional
@@ -59,7 +59,7 @@ async def sent(send: Send, response: Response, extra: tuple[Header, ...] = ()) -
     send : callable
         The channel of the server.
     response : Response
-        What is sent.
+        The response.
     extra : tuple, optional
         Further headers.
     """

@@ -98,7 +98,7 @@ def native_routes() -> list[Route]:
             handler=loops.observe,
             role="decide",
             about=About(
-                "Take note of contexts without a decision.",
+                "Record contexts without a decision.",
                 {200: loops.Changed},
                 body=loops.Observations,
             ),
@@ -165,7 +165,7 @@ def _read_routes() -> list[Route]:
             path=LOOP + "/effects",
             handler=reads.effects,
             role="read",
-            about=About("Show what was learned of each arm.", {200: reads.EffectsView}),
+            about=About("Show the estimates of each arm.", {200: reads.EffectsView}),
         ),
         Route(
             method="GET",
@@ -204,7 +204,7 @@ def _read_routes() -> list[Route]:
             handler=model.put_model,
             role="admin",
             about=About(
-                "Make a loop that goes on from a saved bandit.",
+                "Make a loop that continues a saved bandit.",
                 {201: loops.LoopView},
                 takes=octets,
                 problems=(409,),

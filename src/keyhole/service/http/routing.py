@@ -25,7 +25,7 @@ Handler: TypeAlias = Callable[[Any, Request], Awaitable[Answered]]
 # The unit of an answer that follows from nothing in a log.
 NO_UNIT = 0
 # Paths whose route is cached. Those with the id of an event are not: they hardly come again.
-MOST_KEPT = 1_000
+MAX_KEPT = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +39,7 @@ class Route:
     path : str
         The path, with variable segments in braces.
     handler : callable
-        What answers it: a coroutine, or a `StraightHandler` if `is_straight`.
+        Its handler: a coroutine, or a `StraightHandler` if `is_straight`.
     role : str or None
         The role that a key must have; None if none is needed.
     about : Any, optional
@@ -47,7 +47,7 @@ class Route:
     loop : str, optional
         The loop that it is about, if the path does not name it.
     problem : callable, optional
-        What renders an error, with the id of the request.
+        Renders an error, with the id of the request.
     is_straight : bool, default False
         Whether the handler answers as soon as it has the body, and waits for nothing but the disk.
     """
@@ -142,13 +142,13 @@ class Router:
                 ((b"allow", allowed.encode()),),
             )
         if len(params) < 2:
-            if len(self._kept) >= MOST_KEPT:  # as by somebody who tries many names of loops
+            if len(self._kept) >= MAX_KEPT:  # by a client that tries many names
                 self._kept.clear()
             self._kept[method, path] = route, params
         return route, params
 
     def render(self, path: bytes) -> Render:
-        """Return what renders an error of a path without a route: what its neighbours use.
+        """Return the renderer of errors for a path without a route: that of its neighbours.
 
         Parameters
         ----------

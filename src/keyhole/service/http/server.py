@@ -27,8 +27,8 @@ GRACE = 30
 # Seconds that an idle connection is kept: longer than clients keep it, so that they never send to
 # one that is being closed.
 KEEP_ALIVE = 30
-# Connections at a time; requests on further ones get 503.
-MOST_CONNECTIONS = 10_000
+# Open connections from which on every request gets 503, by uvicorn.
+MAX_CONNECTIONS = 10_000
 
 
 def serve(
@@ -168,7 +168,7 @@ def server_of(app: Any) -> Any:
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=KEEP_ALIVE,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         backlog=2048,
     )
 

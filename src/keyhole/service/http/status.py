@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """What the service says of itself."""
+    """The state of the service."""
 
     status: str
 

@@ -36,7 +36,7 @@ class StraightProtocol(HttpToolsProtocol):
     # their first.
     _is_reading = _in_head = False
     _piece: bytes | None = None
-    # When the last answer was sent, and what looks at that: one timer for many requests.
+    # Time of the last answer, and the timer that closes an idle connection: one for many requests.
     _used = 0.0
     _idle: asyncio.TimerHandle | None = None
     # Heads of answers, for as long as the server's headers, with the date, are the same.
@@ -99,10 +99,10 @@ class StraightProtocol(HttpToolsProtocol):
         return b"\r\n".join([*lines, b"", b""])
 
     def on_known_head(self) -> None:
-        """Take note of a head that is not parsed again."""
+        """Begin a request whose head is not parsed again."""
 
     def on_message_begin(self) -> None:
-        """Begin a request; what a task needs is made when one is."""
+        """Begin a request; the state of a task is made only if one is needed."""
         self.url, self.headers, self.expect_100_continue = b"", [], False
         self._found, self._body, self._is_reading, self._in_head = None, b"", True, True
 
@@ -289,7 +289,7 @@ class Cycle:
 
     @property
     def message_event(self) -> Cycle:
-        """What uvicorn sets when the client leaves, without an effect here."""
+        """Set by uvicorn when the client leaves; without an effect here."""
         return self
 
     def set(self) -> None:

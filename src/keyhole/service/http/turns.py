@@ -43,7 +43,7 @@ class Turns:
             self._writer = writer
 
     def add(self, unit: int) -> None:
-        """Take note of a unit of the service's present writer; as `check`."""
+        """Add a unit of the service's present writer, after `check`."""
         self.check()
         self.unit = max(self.unit, unit)
 
@@ -54,10 +54,10 @@ class Turns:
         self._steps += 1
 
     async def end(self) -> None:
-        """End a turn: what was submitted is written, and other requests are served.
+        """End a turn: commit, and let other requests be served.
 
-        An answer is made after the last turn, and without another one: the rows of others, which it
-        would also tell of, are not among the units of this request.
+        A handler makes its answer after the last turn, without a further await: rows of other
+        requests, which the answer would show, are not among the units that it waits for.
         """
         await asyncio.sleep(0)
         self._steps, self._began = 0, time.perf_counter()
