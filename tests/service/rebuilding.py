@@ -5,6 +5,7 @@ Rows are read as JSON, so that a mistake of the schema's classes is not made twi
 
 import json
 from dataclasses import dataclass, field
+from fractions import Fraction
 from statistics import fmean
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 DEFERRED, OPEN, ENDED, FORGOTTEN = range(4)
 
 AGGREGATES: dict[str, Any] = {
-    "sum": sum,
+    "sum": lambda values: float(sum(map(Fraction, values))),
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
     "mean": fmean,

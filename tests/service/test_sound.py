@@ -3,6 +3,7 @@
 Each case was once a folder that `verify` refused, or an answer that did not follow from the log.
 """
 
+import json
 import shutil
 import sqlite3
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import keyhole as kh
 from keyhole.core import Posterior
 from keyhole.errors import AlreadyLearned, FileError
 from keyhole.service import (
@@ -26,6 +28,7 @@ from keyhole.service import (
     compact,
     compacting,
     events,
+    export,
     loading,
     replay,
     verify,
@@ -398,3 +401,33 @@ def test_what_root_makes_belongs_to_the_owner_of_the_folder(
     above = tmp_path.stat()
     wanted = {"keys.lock", "keys.json", "archive", "home", "1-8.jsonl.gz"}
     assert given == dict.fromkeys(wanted, (above.st_uid, above.st_gid))
+
+
+def test_a_field_that_was_never_seen_is_provisionally_learned(
+    service: Service, tmp_path: Path
+) -> None:
+    """Its decision is of the log, though the entry is NaN in memory and null in the row."""
+    features = {"numbers": ["x"], "booleans": ["b"], "standardize": False, "intercept": False}
+    reward = {"default": 0.0, "learn": "provisional", "wait": 9}
+    loop = service.create("home", {"arms": ["A", "B"], "features": features, "reward": reward})
+    decide(loop, "e0", {"x": 5.0})
+    loop.reward("e0", 1.0)
+    for k in range(1, 12):
+        decide(loop, f"e{k}", {"x": 0.1 * k, "b": bool(k % 2)})
+        loop.reward(f"e{k}", float(k % 3))
+    agrees(service)
+    service.wait(loop.unit)
+    export(service.path, tmp_path / "log.jsonl")
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert kinds.count("given") == 0
+    found = kh.evaluate(tmp_path / "log.jsonl", ["uniform"])
+    assert found is not None
+
+
+def test_totals_are_sums_to_the_last_digit(service: Service) -> None:
+    """Python's `sum` of floats rounds in one way up to 3.11, and in another from 3.12 on."""
+    loop = service.create("home", PLAIN)
+    decide(loop, "o-1", [1.0, 2.0])
+    totals = [loop.reward("o-1", 0.1, f"r{k}").total for k in range(10)]
+    assert totals[-1] == 1.0  # and 0.9999999999999999 term by term
+    agrees(service)

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import fsum
 from statistics import fmean
 
 from keyhole.online import rows
@@ -110,7 +111,7 @@ class Event:
 
 
 AGGREGATES: dict[Aggregate, Callable[[list[float]], float]] = {
-    "sum": sum,
+    "sum": fsum,
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
     "mean": fmean,

@@ -94,9 +94,9 @@ class LoopJournal:
         fields : dict
             Its fields, but for `seq` and `at`.
         """
-        self.seq += 1
-        row = kind(seq=self.seq, at=self._now(), **fields)
+        row = kind(seq=self.seq + 1, at=self._now(), **fields)
         self.written.append(row)
+        self.seq += 1
         return row
 
     def append_all(self, kind: type[rows.AnyRow], many: list[dict[str, Any]]) -> None:

@@ -154,7 +154,7 @@ class Service:
             if name not in self._numbers:
                 raise UnknownLoop(f"there is no loop {shown(name)}")
             if found is not None:
-                self.wait(found.unit)  # what was submitted is written first
+                self.wait(self.writer.submitted)  # what was submitted is written first
             found = loading.loaded(self._place, self._numbers[name])
             kept = self.store.snapshots(found.number)
             self._snapshots[name] = max((seq for seq, *_ in kept), default=0)
@@ -380,6 +380,7 @@ class Service:
         """
         if self._is_closed:
             raise FileUnusable(f"the service of {self.path} was closed")
+        self.writer.check_process()
         for loop in self._loops.values():
             loop.is_broken = True
         before = self.writer
@@ -423,11 +424,13 @@ class Service:
     def close(self) -> None:
         """Write all that was submitted, a snapshot of every loop, and close the folder.
 
-        A second call does nothing.
+        A second call does nothing. In a process that was forked nothing is written.
         """
         if self._is_closed:
             return
         self._is_closed = True
+        if not self.writer.is_own:  # the files are the other process's, which goes on
+            return
         self.writer.gather(None)  # an event loop may have ended
         failures: list[KeyholeError] = []
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
-from keyhole.errors import FileUnusable
+from keyhole.errors import FileUnusable, KeyholeError
 from keyhole.online import rows
 from keyhole.service.events import NOT_YET, Event
 from keyhole.service.journal import LoopJournal
@@ -68,13 +68,9 @@ class LoopUnits:
         events = draft.events
         if len(events) > 1:  # each once
             events = list({event.name: event for event in events}.values())
-        try:
-            listed = [event_row(self.number, event) for event in events]
-            written = self.journal.take()
-            self.unit = self._submit(Unit(written, listed, draft.rewards, draft.others))
-        except BaseException:
-            self.is_broken = True
-            raise
+        listed = [event_row(self.number, event) for event in events]
+        written = self.journal.take()
+        self.unit = self._submit(Unit(written, listed, draft.rewards, draft.others))
         for event in events:
             event.unit = self.unit
         self.journal.keep_encoded(events, written)
@@ -86,14 +82,23 @@ class LoopUnits:
         are written. After any other row the loop is loaded again.
         """
         written, self.journal.extra = self.journal.written, {}
-        if not all(isinstance(row, rows.Arms | rows.Levels) for row in written):
-            self.is_broken = True
-        elif written:
+        if not all(map(_is_addition, written)):
+            return
+        if written:
             self.hand_over(Draft(self))
+        self.is_broken = False
+
+
+def _is_addition(row: rows.AnyRow) -> bool:
+    """Whether a row adds levels or arms: a refused request keeps them."""
+    return isinstance(row, rows.Levels) or (isinstance(row, rows.Arms) and not row.removed)
 
 
 class Draft:
     """A block whose rows are handed over as one unit.
+
+    Within it memory is ahead of the log. It stays so, and the loop is loaded again, if the block
+    ends otherwise than by a refusal: by Ctrl-C, at any line, or for lack of memory.
 
     It is a class, and not a generator with `contextmanager`, which takes three times as long.
 
@@ -123,10 +128,14 @@ class Draft:
 
     def __enter__(self) -> Self:
         self.loop.check_usable()
+        self.loop.is_broken = True
         return self
 
-    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
-        if kind is not None:
-            self.loop.give_up()
-        elif self.loop.journal.written:
-            self.loop.hand_over(self)
+    def __exit__(self, kind: object, error: object, _trace: object) -> None:
+        loop = self.loop
+        if kind is None:
+            if loop.journal.written:
+                loop.hand_over(self)
+            loop.is_broken = False
+        elif isinstance(error, KeyholeError) and not isinstance(error, FileUnusable):
+            loop.give_up()

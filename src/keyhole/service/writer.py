@@ -12,6 +12,7 @@ commits to a fast disk, the thread to a slow one.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,6 +51,7 @@ class Writer:
         last: int = 0,
     ) -> None:
         self._store, self._notify = store, notify
+        self._process = os.getpid()
         self._waiting: list[Unit] = []
         self._later: Callable[[Callable[[], None]], object] | None = None
         # The thread waits for work, and others wait for commits. With one condition for both, every
@@ -72,21 +74,27 @@ class Writer:
 
     def submit(self, unit: Unit) -> int:
         """Submit a unit, and return its number."""
+        self.check_process()
         with self._lock:
             if self.failure is not None or self._ends:
                 raise self.error()
-            self._waiting.append(unit)
-            self.submitted += 1
-            if self._later is None:
-                self._ask()
-            elif not self._is_planned:
-                self._is_planned = True
-                self._later(self.flush)
+            try:
+                self._waiting.append(unit)
+                self.submitted += 1
+                if self._later is None:
+                    self._ask()
+                elif not self._is_planned:
+                    self._is_planned = True
+                    self._later(self.flush)
+            except BaseException as reason:  # of a signal: units may have other numbers by now
+                self._stop(reason)
+                raise
             return self.submitted
 
     @contextmanager
     def together(self) -> Iterator[None]:
         """Write all units of a block in one transaction; only this thread may submit meanwhile."""
+        self.check_process()
         with self._lock:
             before, self._holds = self.submitted, True  # no thread takes units meanwhile
         try:
@@ -123,6 +131,7 @@ class Writer:
 
     def flush(self) -> None:
         """Have all waiting units committed: by this thread, unless the disk is slow or busy."""
+        self.check_process()
         with self._lock:
             self._is_planned = False
             # Statements beside rows, as snapshots and removed arms have them, may take long.
@@ -151,6 +160,7 @@ class Writer:
         timeout : float, optional
             How many seconds to wait at most.
         """
+        self.check_process()
         with self._lock:
             self._ask()  # a thread that waits here cannot end the turn, which would write
             self._done.wait_for(
@@ -181,8 +191,22 @@ class Writer:
 
     @property
     def is_usable(self) -> bool:
-        """False after a failure, or after it was closed."""
-        return self.failure is None and not self._ends
+        """False after a failure, after it was closed, and in a process that was forked."""
+        return self.failure is None and not self._ends and self.is_own
+
+    @property
+    def is_own(self) -> bool:
+        """False in a process that was forked: it has no thread, and the locks as they were."""
+        return os.getpid() == self._process
+
+    def check_process(self) -> None:
+        """Raise `FileUnusable` in a process that was forked: two would write to one database."""
+        if not self.is_own:
+            raise FileUnusable(
+                f"{self._store.path} was opened by the process that this one was forked from, and "
+                "two processes must not write to it: make the service after the fork, in one of "
+                "them"
+            )
 
     def _is_over(self) -> bool:
         return self._ends and not self._waiting and not self._thread.is_alive()

@@ -110,8 +110,13 @@ def tells_of(row: rows.Decision | rows.Given, decision: Decision) -> bool:
         return row.served == decision.arm
     if row.arm != decision.arm or row.predicted != (list(decision.predicted) or None):
         return False
-    seen = [None if x != x else x for x in decision._observation.tolist()]
-    return seen == (row.y[row.place or 0] if row.filled is None else row.filled)
+    noted = row.y[row.place or 0] if row.filled is None else row.filled
+    # A row that was just made has NaN where one that was read has null.
+    return _nulls(decision._observation.tolist()) == _nulls(noted)
+
+
+def _nulls(numbers: Iterable[float | None]) -> list[float | None]:
+    return [None if x != x else x for x in numbers]
 
 
 def last_decision(found: Iterable[rows.AnyRow]) -> rows.Decision | rows.Given | None:
