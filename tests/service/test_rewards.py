@@ -298,3 +298,32 @@ def test_rewards_that_come_to_too_much_by_another_aggregate_are_not_learned(
             ("ended", 0.0),
         ]
         checked(service)
+
+
+@pytest.mark.parametrize("learn", ["at_once", "provisional", "at_end"])
+@pytest.mark.parametrize("named", [True, False])
+def test_large_rewards_that_are_rare_are_learned_as_they_came(
+    tmp_path: Path, learn: str, named: bool
+) -> None:
+    """Most are 0, and three are 50. A bandit takes those among the first 32 for errors."""
+    reward = {"learn": learn, **({} if learn == "at_once" else {"default": 0.0, "wait": 5.0})}
+    kind: dict[str, Any] = {"dim": 1, "standardize": True, "intercept": True}
+    if named:
+        kind = {"features": {"numbers": ["n"]}}
+    clock = Moved()
+    with Service(tmp_path, now=clock) as service:
+        loop = service.create("home", {"arms": ["A"], **kind, "reward": reward})
+        value = {5: 50.0, 9: 50.0, 20: 50.0}
+        for k in range(40):
+            context: Any = {"n": float(k % 7)} if named else [float(k % 7)]
+            service.decide("home", DecideRequest(context=context, event_id=f"e{k}"))
+            if k in value or learn == "at_once":
+                loop.reward(f"e{k}", value.get(k, (k % 3) * 0.1))
+        clock.time += 10.0
+        service.tick()
+        posterior = loop.bandit.posterior
+        offset = loop.bandit._observer.offset
+        learned = [value.get(k, (k % 3) * 0.1 if learn == "at_once" else 0.0) for k in range(40)]
+        wanted = sum((one - offset) ** 2 for one in learned)
+        assert posterior.squares[0] == pytest.approx(wanted, rel=1e-12)
+        check(service.path, service=service)

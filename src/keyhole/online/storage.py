@@ -11,7 +11,7 @@ The array `header` is a text, a JSON object of these fields:
     recipe               a digest that identifies the columns of these features
     levels               the levels of growing categories that have columns, [field, level] each
     arm_records          the records of arms that are always the same
-    observer             the options intercept, standardize, missing and clip of the learner
+    observer             the options of the learner, such as intercept and standardize
     zero                 the number that rewards are counted from, or null
     probabilities        whether decisions have a probability
     random               the states of the two random streams, four words each

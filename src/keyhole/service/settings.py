@@ -33,6 +33,8 @@ MAX_NUMBERS = 1_000
 # Arms times the square of dim: posteriors of 800 MB.
 MAX_SUMS = 100_000_000
 MAX_WAIT = 366 * 86_400.0
+# Settings of a loop whose contexts are lists; named fields have them among `features`.
+OF_LISTS = ("intercept", "standardize", "missing", "clip_rewards")
 
 
 class RewardSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -167,6 +169,9 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     missing : {"predict", "mean", "zero"}, optional
         As in `Learner`, for contexts that are lists: what replaces null, a missing entry. Without
         it null is refused. Features have their own setting, "predict" by default.
+    clip_rewards : bool, default False
+        As in `Learner`, where the default is True: move outliers among the first 32 rewards. Then
+        a reward that was answered as counted may be learned as another number.
     reward : RewardSettings
         How rewards are learned.
     mode : str, default "online"
@@ -190,6 +195,7 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     intercept: bool = False
     standardize: bool = False
     missing: Fill | None = None
+    clip_rewards: bool = False
     reward: RewardSettings = RewardSettings()
     mode: Mode = "online"
     baseline: str | None = None
@@ -258,7 +264,7 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.features is not None:
             if self.dim is not None:
                 raise InvalidValue("a loop has features or dim, got both")
-            for name in ("intercept", "standardize", "missing"):
+            for name in OF_LISTS:
                 if getattr(self, name):
                     raise InvalidValue(f"{name} of a loop with features is features.{name}")
             return Learner(policy, features_of(self.features))
@@ -272,12 +278,13 @@ class LoopSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             intercept=self.intercept,
             standardize=self.standardize,
             missing=self.missing,
+            clip_rewards=self.clip_rewards,
         )
 
     def what_is_fixed(self) -> dict[str, Any]:
         """Return the settings that the learned state depends on: they cannot change."""
         record = self.to_dict()
-        names = ("policy", "features", "dim", "intercept", "standardize", "missing")
+        names = ("policy", "features", "dim", *OF_LISTS)
         return {name: record[name] for name in names}
 
     def without(self, arms: Collection[Arm]) -> LoopSettings:
@@ -308,12 +315,15 @@ def policy_of(given: dict[str, Any]) -> Policy:
 
 
 def features_of(given: dict[str, Any]) -> Features:
-    """Return features from their arguments, or raise `InvalidValue`."""
-    settings = dict(given)
+    """Return features from their arguments, or raise `InvalidValue`.
+
+    Rewards are taken as they are by default: a reward that is answered as counted is learned so.
+    """
+    settings = {"clip_rewards": False, **given}
     if settings.get("arms") is not None:
         if not isinstance(settings["arms"], dict):
             raise InvalidValue(f"features.arms must be an object, got {shown(settings['arms'])}")
-        settings["arms"] = features_of(settings["arms"])
+        settings["arms"] = features_of({"clip_rewards": True, **settings["arms"]})  # no choice
     if "cross" in settings:
         pairs = settings["cross"]
         if not isinstance(pairs, list) or not all(isinstance(one, list) for one in pairs):

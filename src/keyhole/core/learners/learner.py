@@ -23,7 +23,13 @@ from keyhole.core.posterior import Posterior
 from keyhole.errors import InvalidValue, shown
 
 # The options of a learner without features; with them they are the features'.
-USUAL = {"intercept": False, "standardize": False, "missing": None, "clip": CLIP}
+USUAL = {
+    "intercept": False,
+    "standardize": False,
+    "missing": None,
+    "clip": CLIP,
+    "clip_rewards": True,
+}
 NOT_GIVEN: Any = object()
 
 
@@ -39,7 +45,7 @@ class Learner:
     policy : Policy
         The policy, which scores arms.
     features : Features or Transformed, optional
-        The encoding of records as numbers, which then has the four options below.
+        The encoding of records as numbers, which then has the five options below.
     intercept : bool, default False
         Fit a constant per arm. Rewards are centred by the median of the first 8.
     standardize : bool, default False
@@ -56,6 +62,9 @@ class Learner:
         With `standardize`, move features, and the first 32 rewards, that are more than this many
         units from their middle to that limit. None takes all as they are. `Bandit` warns of clipped
         values; `simulate` does not.
+    clip_rewards : bool, default True
+        False takes the first 32 rewards as they are: where most are 0 and a few are large, the
+        large ones are no errors.
 
     Examples
     --------
@@ -71,6 +80,7 @@ class Learner:
     standardize: bool = NOT_GIVEN
     missing: Fill | None = NOT_GIVEN
     clip: float | None = NOT_GIVEN
+    clip_rewards: bool = NOT_GIVEN
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):

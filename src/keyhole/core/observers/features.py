@@ -11,6 +11,7 @@ from keyhole import checks
 from keyhole.core.observers import proposal
 from keyhole.core.observers.encoder import ARM, MOST_COLUMNS, MOST_LEVELS, Encoder
 from keyhole.core.observers.observer import CLIP, Fill, Observer
+from keyhole.core.observers.recipe import OPTIONS
 from keyhole.errors import InvalidValue, shown
 
 # How a category becomes columns: its levels, a number of hashed columns, or a column per level
@@ -51,6 +52,8 @@ class Features:
         Replacement of missing entries, as for `Learner`.
     clip : float or None, default 10.0
         With `standardize`, the limit of numbers in their units, as for `Learner`.
+    clip_rewards : bool, default True
+        Whether the first 32 rewards have a limit, too, as for `Learner`.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Features:
     standardize: bool = True
     missing: Fill | None = "predict"
     clip: float | None = CLIP
+    clip_rewards: bool = True
 
     def __post_init__(self) -> None:
         observer = Observer(
@@ -80,6 +84,7 @@ class Features:
             standardize=self.standardize,
             missing=self.missing,
             clip=self.clip,
+            clip_rewards=self.clip_rewards,
         )
         values: dict[str, Any] = {
             **observer.options,  # checked, and plain
@@ -191,6 +196,7 @@ class Features:
             "standardize": self.standardize,
             "missing": self.missing,
             "clip": self.clip,
+            "clip_rewards": self.clip_rewards,
         }
 
     @classmethod
@@ -266,9 +272,7 @@ class Features:
         if self.arms.arms is not None:
             raise InvalidValue("arms must be a recipe without arms of its own")
         for one in fields(self):
-            if one.name in ("intercept", "standardize", "missing", "clip") and (
-                getattr(self.arms, one.name) != one.default
-            ):
+            if one.name in OPTIONS and (getattr(self.arms, one.name) != one.default):
                 raise InvalidValue(
                     f"{one.name} is set for the context and the arms together, "
                     "not in the recipe of the arms"

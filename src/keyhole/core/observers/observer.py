@@ -82,6 +82,8 @@ class Observer:
     clip : float or None, default 10.0
         With `standardize`, move features, and the first 32 rewards, that are more than this many
         units from their middle to that limit.
+    clip_rewards : bool, default True
+        Whether rewards have this limit.
     layout : Layout, optional
         The columns; by default numbers without names.
     """
@@ -94,6 +96,7 @@ class Observer:
         standardize: bool = False,
         missing: Fill | None = None,
         clip: float | None = CLIP,
+        clip_rewards: bool = True,
         layout: Layout | None = None,
     ) -> None:
         self.dim = dim
@@ -107,6 +110,7 @@ class Observer:
         self.clip = None if clip is None else checks.real("clip", clip, min_value=1.0)
         if not self.standardize and self.clip not in (CLIP, None):
             raise InvalidValue("clip is in units of features, which need standardize=True")
+        self.clip_rewards = checks.flag("clip_rewards", clip_rewards)
         # True if observations are taken as they are.
         options = self.intercept or self.standardize or self.missing
         self.is_plain = self.layout.is_plain and not options
@@ -139,6 +143,7 @@ class Observer:
             "standardize": self.standardize,
             "missing": self.missing,
             "clip": self.clip,
+            "clip_rewards": self.clip_rewards,
         }
 
     @property
@@ -213,7 +218,9 @@ class Observer:
         before : int
             Number of rewards before them.
         """
-        if self.clip is None or not self.reward_unit.scale.any() or before >= MIN_SEEN:
+        if self.clip is None or not self.clip_rewards or before >= MIN_SEEN:
+            return rewards
+        if not self.reward_unit.scale.any():
             return rewards
         middle, scale = float(self.reward_unit.middle[0]), float(self.reward_unit.scale[0])
         low, high = middle - self.clip * scale, middle + self.clip * scale

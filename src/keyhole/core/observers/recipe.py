@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 # Options of features, and of a learner without any.
-OPTIONS = ("intercept", "standardize", "missing", "clip")
+OPTIONS = ("intercept", "standardize", "missing", "clip", "clip_rewards")
 
 
 @runtime_checkable
@@ -27,6 +27,10 @@ class Recipe(Protocol):
     @property
     def clip(self) -> Any:
         """The limit to how far a feature may be from its middle, in units."""
+
+    @property
+    def clip_rewards(self) -> Any:
+        """True if the first 32 rewards have this limit, too."""
 
     def start(self) -> Any:
         """Return the encoder of a recipe that has seen no record."""

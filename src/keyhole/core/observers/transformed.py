@@ -40,6 +40,8 @@ class Transformed:
         Replacement of missing entries of the transformer's output, as for `Learner`.
     clip : float or None, default 10.0
         With `standardize`, the limit of columns in their units, as for `Learner`.
+    clip_rewards : bool, default True
+        Whether the first 32 rewards have a limit, too, as for `Learner`.
     """
 
     transformer: Any
@@ -48,6 +50,7 @@ class Transformed:
     standardize: bool = False
     missing: Fill | None = None
     clip: float | None = CLIP
+    clip_rewards: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.transformer, type) or not callable(

@@ -76,6 +76,7 @@ def settings_of(bandit: Bandit) -> LoopSettings:
             "intercept": learner.intercept,
             "standardize": learner.standardize,
             "missing": learner.missing,
+            "clip_rewards": learner.clip_rewards,
         }
     settings = LoopSettings.of(given)
     if settings.learner() != learner:
