@@ -8,15 +8,8 @@ from typing import Any, Self, SupportsFloat
 
 import httpx
 
-from keyhole.service.client.calls import (
-    AGAIN,
-    FORGOTTEN,
-    Answer,
-    Call,
-    Calls,
-    Given,
-    ServiceError,
-)
+from keyhole.service.client.answers import AGAIN, FORGOTTEN, Answer, Call, ServiceError
+from keyhole.service.client.calls import Calls, Given
 from keyhole.service.http import EventView, LoopView, ProbabilitiesView
 from keyhole.service.requests import Action, DecideAnswer, RewardAnswer
 from keyhole.service.settings import LoopSettings

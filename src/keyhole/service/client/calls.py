@@ -8,16 +8,17 @@ that has none, before the first attempt.
 from __future__ import annotations
 
 import math
-import random
-import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, SupportsFloat, TypeAlias, TypeVar
+from typing import Any, Protocol, SupportsFloat, TypeAlias
 from urllib.parse import quote
 
+import httpx
 import msgspec
 
-from keyhole.errors import InvalidValue, KeyholeError, MissingExtra, install_line, shown
+from keyhole.errors import InvalidValue, shown
+from keyhole.service.client.answers import Call
+from keyhole.service.client.attempts import Attempts
 from keyhole.service.http import Done, EventView, LoopView, ProbabilitiesView
 from keyhole.service.requests import (
     Action,
@@ -29,13 +30,6 @@ from keyhole.service.requests import (
 )
 from keyhole.service.settings import LoopSettings
 
-try:
-    import httpx
-except ImportError as _reason:  # pragma: no cover - tests have it
-    raise MissingExtra(f"the client needs httpx: {install_line('service')}") from _reason
-
-Answer = TypeVar("Answer")
-
 
 class Array(Protocol):
     """An array, such as one of NumPy, which is not needed here."""
@@ -46,10 +40,6 @@ class Array(Protocol):
 
 # A context as programs have it.
 Given: TypeAlias = Mapping[str, Any] | Sequence[Any] | Array
-# Statuses after which the same request may succeed.
-AGAIN = frozenset({408, 429, 502, 503, 504})
-# The status of an event that was forgotten, also by a request whose answer was lost.
-FORGOTTEN = 410
 
 
 def encoded(content: object, name: str = "request", *, has_missing: bool = True) -> bytes:
@@ -105,79 +95,6 @@ def _check_ordered(name: str, value: object) -> None:
     elif isinstance(value, list | tuple):
         for k, one in enumerate(value):
             _check_ordered(f"{name}[{k}]", one)
-
-
-class ServiceError(KeyholeError):
-    """The service answered with an error, or not at all.
-
-    Parameters
-    ----------
-    detail : str
-        The message of the service: what came, what is allowed, and the fix.
-    status : int, optional
-        The status; None if there was no answer.
-    request_id : str, optional
-        The id by which the request is found in the service's log.
-    """
-
-    def __init__(
-        self, detail: str, status: int | None = None, request_id: str | None = None
-    ) -> None:
-        super().__init__(detail)
-        self.status, self.request_id = status, request_id
-
-
-class Call(NamedTuple, Generic[Answer]):
-    """A request, and the type of its answer."""
-
-    method: str
-    path: str
-    content: bytes | None
-    kind: type[Answer]
-
-    def answer(self, response: httpx.Response) -> Answer:
-        """Return the answer, or raise `ServiceError`."""
-        if response.status_code >= 400:
-            raise _error(response)
-        return msgspec.json.decode(response.content, type=self.kind)
-
-
-def _error(response: httpx.Response) -> ServiceError:
-    try:
-        found = msgspec.json.decode(response.content)
-        detail, name = found["detail"], found.get("request_id")
-    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError):
-        detail, name = response.text[:200], None  # a proxy's, and not the service's
-    return ServiceError(f"{response.status_code}: {detail}", response.status_code, name)
-
-
-class Attempts:
-    """The attempts of one request. All requests may be repeated: they have ids, or only read.
-
-    Parameters
-    ----------
-    patience : float
-        Seconds after which no further one begins.
-    """
-
-    def __init__(self, patience: float) -> None:
-        self._began, self._patience, self._count = time.monotonic(), patience, 0
-
-    def pause(self) -> float | None:
-        """Return the seconds before the next attempt, or None if there is none.
-
-        They double up to a second, and are random, so that clients do not retry all at once.
-        """
-        seconds = min(0.05 * 2.0**self._count, 1.0) * random.uniform(0.5, 1.5)
-        self._count += 1
-        left = self._began + self._patience - time.monotonic()
-        return min(seconds, left) if left > 0.0 else None
-
-    def error(self, reason: Exception) -> ServiceError:
-        """Return the exception of a request that got no answer."""
-        seconds = time.monotonic() - self._began
-        times = f"{self._count} times in {seconds:.1f} s"
-        return ServiceError(f"no answer, sent {times}: {type(reason).__name__}: {reason}")
 
 
 class Calls:
