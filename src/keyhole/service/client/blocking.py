@@ -10,13 +10,17 @@ import httpx
 
 from keyhole.service.client.answers import AGAIN, FORGOTTEN, Answer, Call, ServiceError
 from keyhole.service.client.calls import Calls, Given
+from keyhole.service.client.pool import Pool
 from keyhole.service.http import EventView, LoopView, ProbabilitiesView
 from keyhole.service.requests import Action, DecideAnswer, RewardAnswer
 from keyhole.service.settings import LoopSettings
 
 
 class Client(Calls):
-    """The service, from a program that waits for its answers. Threads may share one.
+    """The service, from a program that waits for its answers.
+
+    Threads may share one. After a fork, the child makes connections of its own. A copy, also one by
+    pickle, is another client with the same arguments; a pickle has the key.
 
     Parameters
     ----------
@@ -40,7 +44,7 @@ class Client(Calls):
         patience: float = 10.0,
     ) -> None:
         super().__init__(url, key=key, timeout=timeout, patience=patience)
-        self._http = httpx.Client(**self._options)
+        self._pool = Pool(lambda: httpx.Client(**self._options))
 
     def create(self, loop: str, settings: LoopSettings | dict[str, Any]) -> LoopView:
         """Make a loop, or change its settings.
@@ -191,8 +195,10 @@ class Client(Calls):
         return self._send(self.loop_call(loop))
 
     def close(self) -> None:
-        """Close all connections."""
-        self._http.close()
+        """Close all connections of this process. Later requests raise `ServiceError`."""
+        http = self._pool.end()
+        if http is not None:
+            http.close()
 
     def __enter__(self) -> Self:
         return self
@@ -204,11 +210,15 @@ class Client(Calls):
         attempts = self.attempts()
         while True:
             try:
-                response = self._http.request(call.method, call.path, content=call.content)
+                http = self._pool.get()
+                response = http.request(call.method, call.path, content=call.content)
             except httpx.TransportError as reason:
                 pause = attempts.pause()
                 if pause is None:
                     raise attempts.error(reason) from reason
+            except (RuntimeError, ValueError) as reason:
+                self._pool.check_open(reason)
+                raise
             else:
                 pause = attempts.pause() if response.status_code in AGAIN else None
                 if pause is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, SupportsFloat, TypeAlias
 from urllib.parse import quote
 
@@ -119,6 +120,7 @@ class Calls:
                 "url must be an address such as 'http://localhost:8000' or 'https://example.org', "
                 f"got {shown(url)}"
             )
+        self._arguments = {"url": url, "key": key, "timeout": timeout, "patience": patience}
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._options: dict[str, Any] = {
             "base_url": url,
@@ -126,6 +128,9 @@ class Calls:
             "timeout": timeout,
         }
         self._patience = patience
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._arguments), ()
 
     def decide_call(
         self, loop: str, context: Given, given: Mapping[str, Any]
