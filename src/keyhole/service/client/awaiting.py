@@ -195,7 +195,7 @@ class AsyncClient(Calls):
             try:
                 http = self._http()
                 response = await http.request(call.method, call.path, content=call.content)
-            except httpx.TransportError as reason:
+            except httpx.RequestError as reason:
                 pause = attempts.pause()
                 if pause is None:
                     raise attempts.error(reason) from reason

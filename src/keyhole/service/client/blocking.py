@@ -212,7 +212,7 @@ class Client(Calls):
             try:
                 http = self._pool.get()
                 response = http.request(call.method, call.path, content=call.content)
-            except httpx.TransportError as reason:
+            except httpx.RequestError as reason:
                 pause = attempts.pause()
                 if pause is None:
                     raise attempts.error(reason) from reason

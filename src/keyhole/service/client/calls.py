@@ -149,8 +149,9 @@ class Calls:
         options = dict(given)
         if options.get("event_id") is None:
             options["event_id"] = str(uuid.uuid4())
-        request = _decide_request(context, options)
-        return Call("POST", f"{loop_path(loop)}/decide", encoded(request), DecideAnswer)
+        body = encoded(_decide_request(context, options))
+        same = ("event_id", options["event_id"])
+        return Call("POST", f"{loop_path(loop)}/decide", body, DecideAnswer, same)
 
     def probabilities_call(
         self, loop: str, context: Given, given: Mapping[str, Any]
@@ -204,9 +205,8 @@ class Calls:
         settings : LoopSettings or dict
             Its settings.
         """
-        return Call(
-            "PUT", loop_path(loop), encoded(settings, "settings", has_missing=False), LoopView
-        )
+        body = encoded(settings, "settings", has_missing=False)
+        return Call("PUT", loop_path(loop), body, LoopView, ("name", loop))
 
     def activate_call(self, loop: str, event_id: str) -> Call[Done]:
         """Return the request that makes an event active.
@@ -216,7 +216,8 @@ class Calls:
         loop, event_id : str
             The loop, and the id of the event.
         """
-        return Call("POST", f"{event_path(loop, event_id)}/activate", None, Done)
+        same = ("event_id", event_id)
+        return Call("POST", f"{event_path(loop, event_id)}/activate", None, Done, same)
 
     def forget_call(self, loop: str, event_id: str) -> Call[Done]:
         """Return the request that forgets an event.
@@ -226,7 +227,7 @@ class Calls:
         loop, event_id : str
             The loop, and the id of the event.
         """
-        return Call("DELETE", event_path(loop, event_id), None, Done)
+        return Call("DELETE", event_path(loop, event_id), None, Done, ("event_id", event_id))
 
     def event_call(self, loop: str, event_id: str) -> Call[EventView]:
         """Return the request that shows an event.
@@ -236,11 +237,12 @@ class Calls:
         loop, event_id : str
             The loop, and the id of the event.
         """
-        return Call("GET", event_path(loop, event_id), None, EventView)
+        same = ("event_id", event_id)
+        return Call("GET", event_path(loop, event_id), None, EventView, same)
 
     def loop_call(self, loop: str) -> Call[LoopView]:
         """Return the request that shows a loop."""
-        return Call("GET", loop_path(loop), None, LoopView)
+        return Call("GET", loop_path(loop), None, LoopView, ("name", loop))
 
     def attempts(self) -> Attempts:
         """Begin to count the attempts of a request."""
