@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import json
+import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -130,3 +132,26 @@ def test_a_compression_that_cannot_be_read_is_no_answer() -> None:
     assert error.status is None
     assert "DecodingError" in str(error)
     assert count >= 4
+
+
+def test_a_request_that_timed_out_is_sent_again_unless_patience_is_0() -> None:
+    count = 0
+
+    def handler(_request: httpx.Request) -> httpx.Response:
+        nonlocal count
+        count += 1
+        time.sleep(0.06)  # longer than the patience below, as 10 seconds are with the defaults
+        raise httpx.ReadTimeout("late")
+
+    for patience, least in ((0.05, 2), (0.0, 1)):
+        count = 0
+        error = error_of(handler, patience=patience)
+        assert f"no answer, sent {least} times" in str(error)
+        assert count == 2 * least
+
+
+def test_pauses_leave_the_random_numbers_of_the_program_alone() -> None:
+    before = random.getstate()
+    with Client() as client:
+        assert client.attempts().pause() is not None
+    assert random.getstate() == before

@@ -7,6 +7,9 @@ import time
 
 from keyhole.service.client.answers import ServiceError
 
+# A program's own random stream stays as it is, and equal seeds do not give equal pauses.
+_SYSTEM = random.SystemRandom()
+
 
 class Attempts:
     """The attempts of one request. All requests may be repeated: they have ids, or only read.
@@ -14,7 +17,8 @@ class Attempts:
     Parameters
     ----------
     patience : float
-        Seconds after which no further one begins.
+        Seconds after which no further one begins. Unless it is 0, the second one always does: the
+        first may have used all of them to wait for its answer.
     """
 
     def __init__(self, patience: float) -> None:
@@ -25,10 +29,12 @@ class Attempts:
 
         They double up to a second, and are random, so that clients do not retry all at once.
         """
-        seconds = min(0.05 * 2.0**self._count, 1.0) * random.uniform(0.5, 1.5)
+        seconds = min(0.05 * 2.0**self._count, 1.0) * _SYSTEM.uniform(0.5, 1.5)
         self._count += 1
         left = self._began + self._patience - time.monotonic()
-        return min(seconds, left) if left > 0.0 else None
+        if left > 0.0:
+            return min(seconds, left)
+        return seconds if self._count == 1 and self._patience > 0.0 else None
 
     def error(self, reason: Exception) -> ServiceError:
         """Return the exception of a request that got no answer."""

@@ -29,10 +29,12 @@ class Client(Calls):
     key : str, optional
         A key of `keyhole keys add`.
     timeout : float, default 10
-        Seconds to wait for an answer.
+        Seconds to wait for a connection, and for each part of an answer.
     patience : float, default 10
         Seconds for which a request that got no answer is sent again, after pauses that double;
-        longer than a service takes to restart. 0 sends it once.
+        longer than a service takes to restart. Unless it is 0, which sends it once, a request is
+        sent at least twice, also if the first time-out was longer. The last one begins after
+        about `max(patience, timeout)` seconds at most, and may take `timeout` seconds more.
     """
 
     def __init__(
