@@ -4,13 +4,16 @@ import asyncio
 import gzip
 import json
 import random
+import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, ClassVar
 
 import httpx
 import pytest
 
+from keyhole.errors import InvalidValue
 from keyhole.service import AsyncClient, Client, ServiceError
 from keyhole.service.client.awaiting import Bound
 from keyhole.service.client.pool import Pool
@@ -65,7 +68,12 @@ def error_of(handler: Handler, **given: Any) -> ServiceError:
 def test_an_answer_of_another_request_is_refused(ask: Callable[[Client], object]) -> None:
     decision = {"event_id": "other", "action": "A", "probability": 1.0, "probabilities": {"A": 1.0}}
     decision |= {"score": 0.0, "version": 3, "mode": "online"}
-    view = {"event_id": "other", "state": "open", "decision": decision, "rewards": {}}
+    view: dict[str, Any] = {
+        "event_id": "other",
+        "state": "open",
+        "decision": decision,
+        "rewards": {},
+    }
     view |= {"uncounted": {}, "total": None, "learned": None, "due": None, "seq": 3}
     done = {"event_id": "other", "status": "active", "version": 3}
     loop = {"name": "other", "settings": {"arms": ["A"], "dim": 2}, "version": 2, "arms": ["A"]}
@@ -90,17 +98,17 @@ def test_a_page_of_a_proxy_is_no_answer() -> None:
     assert error.status == 200
     assert "must be a LoopView in JSON, got text/html" in str(error)
     assert page in str(error)
-    for content in (b"", b"\xff", b"[" * 100_000, b'{"name": 3}', b"null"):
-        error = error_of(lambda _request, content=content: httpx.Response(200, content=content))
-        assert error.status == 200
-        assert "must be a LoopView in JSON, got no type" in str(error)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[" * 100_000, b'{"name": 3}', b"null"])
+def test_content_that_cannot_be_read_is_no_answer(content: bytes) -> None:
+    error = error_of(lambda _request: httpx.Response(200, content=content))
+    assert error.status == 200
+    assert "must be a LoopView in JSON, got no type" in str(error)
     # base64 is a codec, but not one of texts.
     typed = {"content-type": "text/plain; charset=base64"}
-    for content in (b"no", b"[" * 100_000):
-        error = error_of(
-            lambda _request, content=content: httpx.Response(418, content=content, headers=typed)
-        )
-        assert str(error).startswith("418: ")
+    error = error_of(lambda _request: httpx.Response(418, content=content, headers=typed))
+    assert str(error).startswith("418: ")
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -155,3 +163,68 @@ def test_pauses_leave_the_random_numbers_of_the_program_alone() -> None:
     with Client() as client:
         assert client.attempts().pause() is not None
     assert random.getstate() == before
+
+
+class Recorder(BaseHTTPRequestHandler):
+    """A proxy that notes what it was asked for, and has no answer."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_error(404)
+
+    def log_message(self, *_given: object) -> None:
+        """Write nothing."""
+
+
+def test_a_service_of_this_machine_is_not_asked_through_a_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with HTTPServer(("127.0.0.1", 0), Recorder) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.server_port}")
+        try:
+            for host in ("127.0.0.1", "localhost", "[::1]"):
+                unreached = pytest.raises(ServiceError, match="ConnectError")
+                with Client(f"http://{host}:9", patience=0.0) as client, unreached:
+                    client.loop("home")
+            assert Recorder.asked == []
+            refused = pytest.raises(ServiceError, match=r"^404: ")
+            with Client("http://keyhole.example", patience=0.0) as client, refused:
+                client.loop("home")
+            assert Recorder.asked == ["http://keyhole.example/v1/loops/home"]
+        finally:
+            proxy.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"key": "secret\n"}, "key must have letters, digits and signs of ASCII"),
+        ({"key": "sécret"}, "key must have letters, digits and signs of ASCII"),
+        ({"timeout": -1.0}, "timeout must be above 0"),
+        ({"timeout": float("inf")}, "timeout must be above 0 and at most 86400"),
+        ({"timeout": None}, "timeout must be a number"),
+        ({"patience": float("nan")}, "patience must be a number"),
+        ({"patience": -1.0}, "patience must be at least 0"),
+        ({"url": "http://localhost:8000?key=1"}, "url must be an address"),
+    ],
+)
+def test_arguments_are_checked_before_the_first_request(
+    kind: Any, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidValue, match=message) as error:
+        kind(**given)
+    assert "cret" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["..", "", "a/b", "a" * 70_000, "\ud800"])
+def test_a_name_that_no_loop_can_have_is_not_sent(name: str) -> None:
+    with Client() as client, pytest.raises(InvalidValue, match="the name of a loop must be"):
+        client.loop(name)

@@ -180,7 +180,8 @@ def test_a_closed_client_says_so(url: str) -> None:
 def test_a_client_that_is_closed_during_requests_says_so(url: str) -> None:
     for _ in range(20):
         # A thread whose socket is closed by another one waits for its time-out.
-        client, errors = Client(url, timeout=0.3), []
+        client = Client(url, timeout=0.3)
+        errors: list[Exception] = []
 
         def ask(client: Client = client, errors: list[Exception] = errors) -> None:
             try:

@@ -25,7 +25,9 @@ class Client(Calls):
     Parameters
     ----------
     url : str, default "http://127.0.0.1:8000"
-        The address of the service.
+        The address of the service. One of this machine, such as localhost, is asked directly;
+        others through the proxy of HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, except those of NO_PROXY.
+        Redirects are not followed.
     key : str, optional
         A key of `keyhole keys add`.
     timeout : float, default 10

@@ -7,7 +7,9 @@ that has none, before the first attempt.
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -17,6 +19,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from keyhole.checks import real
 from keyhole.errors import InvalidValue, shown
 from keyhole.service.client.answers import Call
 from keyhole.service.client.attempts import Attempts
@@ -29,7 +32,13 @@ from keyhole.service.requests import (
     RewardRequest,
     check_event_id,
 )
+from keyhole.service.service import NAME
 from keyhole.service.settings import LoopSettings
+
+# Seconds of the longest time-out: a day, which the system's calls accept.
+LONGEST = 86_400.0
+# What a header may have: no spaces, line ends or other letters.
+_KEY = re.compile(r"[!-~]+")
 
 
 class Array(Protocol):
@@ -120,14 +129,28 @@ class Calls:
                 "url must be an address such as 'http://localhost:8000' or 'https://example.org', "
                 f"got {shown(url)}"
             )
-        self._arguments = {"url": url, "key": key, "timeout": timeout, "patience": patience}
+        if key is not None and not _KEY.fullmatch(key):
+            # Not shown: it is a secret.
+            raise InvalidValue(
+                "key must have letters, digits and signs of ASCII alone. Has it a line end from a "
+                "file? Then strip it"
+            )
+        self._arguments: dict[str, Any] = {
+            "url": url,
+            "key": key,
+            "timeout": timeout,
+            "patience": patience,
+        }
+        self._patience = real("patience", patience, min_value=0.0, max_value=math.inf)
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._options: dict[str, Any] = {
             "base_url": url,
             "headers": {**headers, "Content-Type": "application/json"},
-            "timeout": timeout,
+            "timeout": real("timeout", timeout, above=0.0, max_value=LONGEST),
         }
-        self._patience = patience
+        if _is_loopback(httpx.URL(url).host):
+            # A proxy would ask its own machine, and see contexts and the key.
+            self._options |= {"trust_env": False, "verify": httpx.create_ssl_context()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **self._arguments), ()
@@ -254,7 +277,17 @@ def _is_address(url: str) -> bool:
         found = httpx.URL(url)
     except httpx.InvalidURL:
         return False
-    return found.scheme in ("http", "https") and bool(found.host)
+    # Paths of requests would become a part of a query.
+    return found.scheme in ("http", "https") and bool(found.host) and not found.query
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 def _decide_request(context: Given, given: Mapping[str, Any]) -> DecideRequest:
@@ -300,7 +333,12 @@ def _names(name: str, given: Iterable[str]) -> list[str]:
 
 
 def loop_path(name: str) -> str:
-    """Return the path of a loop."""
+    """Return the path of a loop, or raise `InvalidValue` if no loop can have that name."""
+    if not NAME.fullmatch(name):  # '..' would be another path, and a long one has no address
+        raise InvalidValue(
+            "the name of a loop must be 1 to 100 letters, digits, '.', '_' or '-', and begin with "
+            f"a letter or digit, got {shown(name)}"
+        )
     return f"/v1/loops/{quote(name, safe='')}"
 
 
