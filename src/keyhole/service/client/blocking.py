@@ -213,15 +213,20 @@ class Client(Calls):
     def _send(self, call: Call[Answer]) -> Answer:
         attempts = self.attempts()
         while True:
+            http = self._pool.get()
             try:
-                http = self._pool.get()
                 response = http.request(call.method, call.path, content=call.content)
             except httpx.RequestError as reason:
                 pause = attempts.pause()
                 if pause is None:
                     raise attempts.error(reason) from reason
-            except (RuntimeError, ValueError) as reason:
+            except Exception as reason:
+                self._pool.drop(http)
                 self._pool.check_open(reason)
+                raise
+            except BaseException:
+                # An interrupt at any line of httpx: its connections may be in any state.
+                self._pool.drop(http)
                 raise
             else:
                 pause = attempts.pause() if response.status_code in AGAIN else None

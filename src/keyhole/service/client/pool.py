@@ -57,6 +57,17 @@ class Pool(Generic[Http]):
         """Return the HTTP client of this process if it was made."""
         return self._by_process.get(os.getpid())
 
+    def drop(self, http: Http) -> None:
+        """Make another HTTP client for the next request; other threads may still use this one.
+
+        Parameters
+        ----------
+        http : object
+            The HTTP client whose connections may be unusable. It is left to the garbage collector.
+        """
+        if self.peek() is http:
+            self._by_process.pop(os.getpid(), None)
+
     def end(self) -> Http | None:
         """Refuse all further requests, and return the HTTP client to close, if there is one."""
         self.is_closed = True
