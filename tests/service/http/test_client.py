@@ -13,6 +13,8 @@ import pytest
 
 from keyhole.errors import InvalidValue
 from keyhole.service import AsyncClient, Client, KeyFile, ServiceError
+from keyhole.service.client.awaiting import Bound
+from keyhole.service.client.pool import Pool
 from tests.service.http.serving import NAMED, PLAIN, threaded
 
 
@@ -143,8 +145,7 @@ class Flaky(httpx.BaseTransport):
 def flaky(url: str, losses: list[Any], **given: Any) -> tuple[Client, Flaky]:
     client = Client(url, **given)
     transport = Flaky(losses)
-    client._http.close()
-    client._http = httpx.Client(**client._options, transport=transport)
+    client._pool = Pool(lambda: httpx.Client(**client._options, transport=transport))
     return client, transport
 
 
@@ -198,7 +199,8 @@ class Restarting(httpx.AsyncHTTPTransport):
 def test_clients_wait_for_a_service_that_restarts(url: str) -> None:
     async def asynchronous() -> None:
         async with AsyncClient(url) as client:
-            client._http = httpx.AsyncClient(**client._options, transport=Restarting(2.0))
+            http = httpx.AsyncClient(**client._options, transport=Restarting(2.0))
+            client._pool = Pool(lambda: Bound(http, asyncio.get_running_loop()))
             await client.create("again", PLAIN)
             assert (await client.decide("again", [1.0, 2.0])).mode == "online"
 

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Self, SupportsFloat
+from typing import Any, NamedTuple, Self, SupportsFloat
 
 import httpx
 
-from keyhole.service.client.calls import (
-    AGAIN,
-    FORGOTTEN,
-    Answer,
-    Call,
-    Calls,
-    Given,
-    ServiceError,
-)
+from keyhole.service.client.answers import AGAIN, FORGOTTEN, Answer, Call, ServiceError
+from keyhole.service.client.calls import Calls, Given
+from keyhole.service.client.pool import Pool
 from keyhole.service.http import EventView, LoopView, ProbabilitiesView
 from keyhole.service.requests import Action, DecideAnswer, RewardAnswer
 from keyhole.service.settings import LoopSettings
 
 
+class Bound(NamedTuple):
+    """An HTTP client, and the event loop of its connections."""
+
+    http: httpx.AsyncClient
+    loop: asyncio.AbstractEventLoop
+
+    def check_loop(self) -> None:
+        """Raise `ServiceError` in another event loop, where its connections do not work."""
+        if self.loop is not asyncio.get_running_loop():
+            raise ServiceError(
+                "an AsyncClient is for one event loop, got another one: make a client in each, "
+                "such as by 'async with AsyncClient(url) as client' inside asyncio.run, or use "
+                "Client"
+            )
+
+
 class AsyncClient(Calls):
     """The service, from a program that runs on asyncio.
+
+    It is for the event loop of its first request; in another one it raises `ServiceError`. A child
+    of a fork and copies are as those of `Client`.
 
     Parameters
     ----------
@@ -40,7 +53,7 @@ class AsyncClient(Calls):
         patience: float = 10.0,
     ) -> None:
         super().__init__(url, key=key, timeout=timeout, patience=patience)
-        self._http = httpx.AsyncClient(**self._options)
+        self._pool = Pool(self._bound)
 
     async def create(self, loop: str, settings: LoopSettings | dict[str, Any]) -> LoopView:
         """Make a loop, or change its settings; as `Client.create`.
@@ -154,8 +167,12 @@ class AsyncClient(Calls):
         return await self._send(self.loop_call(loop))
 
     async def close(self) -> None:
-        """Close all connections."""
-        await self._http.aclose()
+        """Close all connections of this process. Later requests raise `ServiceError`."""
+        bound = self._pool.peek()
+        if bound is not None:
+            bound.check_loop()  # before the end: the other event loop can still close it
+        if self._pool.end() is not None and bound is not None:
+            await bound.http.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -163,15 +180,28 @@ class AsyncClient(Calls):
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
+    def _bound(self) -> Bound:
+        return Bound(httpx.AsyncClient(**self._options), asyncio.get_running_loop())
+
+    def _http(self) -> httpx.AsyncClient:
+        """Return the HTTP client of this process, which is of this event loop."""
+        bound = self._pool.get()
+        bound.check_loop()
+        return bound.http
+
     async def _send(self, call: Call[Answer]) -> Answer:
         attempts = self.attempts()
         while True:
             try:
-                response = await self._http.request(call.method, call.path, content=call.content)
-            except httpx.TransportError as reason:
+                http = self._http()
+                response = await http.request(call.method, call.path, content=call.content)
+            except httpx.RequestError as reason:
                 pause = attempts.pause()
                 if pause is None:
                     raise attempts.error(reason) from reason
+            except (RuntimeError, ValueError) as reason:
+                self._pool.check_open(reason)
+                raise
             else:
                 pause = attempts.pause() if response.status_code in AGAIN else None
                 if pause is None:

@@ -8,34 +8,35 @@ from typing import Any, Self, SupportsFloat
 
 import httpx
 
-from keyhole.service.client.calls import (
-    AGAIN,
-    FORGOTTEN,
-    Answer,
-    Call,
-    Calls,
-    Given,
-    ServiceError,
-)
+from keyhole.service.client.answers import AGAIN, FORGOTTEN, Answer, Call, ServiceError
+from keyhole.service.client.calls import Calls, Given
+from keyhole.service.client.pool import Pool
 from keyhole.service.http import EventView, LoopView, ProbabilitiesView
 from keyhole.service.requests import Action, DecideAnswer, RewardAnswer
 from keyhole.service.settings import LoopSettings
 
 
 class Client(Calls):
-    """The service, from a program that waits for its answers. Threads may share one.
+    """The service, from a program that waits for its answers.
+
+    Threads may share one. After a fork, the child makes connections of its own. A copy, also one by
+    pickle, is another client with the same arguments; a pickle has the key.
 
     Parameters
     ----------
     url : str, default "http://127.0.0.1:8000"
-        The address of the service.
+        The address of the service. One of this machine, such as localhost, is asked directly;
+        others through the proxy of HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, except those of NO_PROXY.
+        Redirects are not followed.
     key : str, optional
         A key of `keyhole keys add`.
     timeout : float, default 10
-        Seconds to wait for an answer.
+        Seconds to wait for a connection, and for each part of an answer.
     patience : float, default 10
         Seconds for which a request that got no answer is sent again, after pauses that double;
-        longer than a service takes to restart. 0 sends it once.
+        longer than a service takes to restart. Unless it is 0, which sends it once, a request is
+        sent at least twice, also if the first time-out was longer. The last one begins after
+        about `max(patience, timeout)` seconds at most, and may take `timeout` seconds more.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Client(Calls):
         patience: float = 10.0,
     ) -> None:
         super().__init__(url, key=key, timeout=timeout, patience=patience)
-        self._http = httpx.Client(**self._options)
+        self._pool = Pool(lambda: httpx.Client(**self._options))
 
     def create(self, loop: str, settings: LoopSettings | dict[str, Any]) -> LoopView:
         """Make a loop, or change its settings.
@@ -198,8 +199,10 @@ class Client(Calls):
         return self._send(self.loop_call(loop))
 
     def close(self) -> None:
-        """Close all connections."""
-        self._http.close()
+        """Close all connections of this process. Later requests raise `ServiceError`."""
+        http = self._pool.end()
+        if http is not None:
+            http.close()
 
     def __enter__(self) -> Self:
         return self
@@ -210,12 +213,21 @@ class Client(Calls):
     def _send(self, call: Call[Answer]) -> Answer:
         attempts = self.attempts()
         while True:
+            http = self._pool.get()
             try:
-                response = self._http.request(call.method, call.path, content=call.content)
-            except httpx.TransportError as reason:
+                response = http.request(call.method, call.path, content=call.content)
+            except httpx.RequestError as reason:
                 pause = attempts.pause()
                 if pause is None:
                     raise attempts.error(reason) from reason
+            except Exception as reason:
+                self._pool.drop(http)
+                self._pool.check_open(reason)
+                raise
+            except BaseException:
+                # An interrupt at any line of httpx: its connections may be in any state.
+                self._pool.drop(http)
+                raise
             else:
                 pause = attempts.pause() if response.status_code in AGAIN else None
                 if pause is None:

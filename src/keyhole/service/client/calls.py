@@ -7,17 +7,22 @@ that has none, before the first attempt.
 
 from __future__ import annotations
 
+import ipaddress
 import math
-import random
-import time
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, SupportsFloat, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, Protocol, SupportsFloat, TypeAlias
 from urllib.parse import quote
 
+import httpx
 import msgspec
 
-from keyhole.errors import InvalidValue, KeyholeError, MissingExtra, install_line, shown
+from keyhole.checks import real
+from keyhole.errors import InvalidValue, shown
+from keyhole.service.client.answers import Call
+from keyhole.service.client.attempts import Attempts
 from keyhole.service.http import Done, EventView, LoopView, ProbabilitiesView
 from keyhole.service.requests import (
     Action,
@@ -27,14 +32,13 @@ from keyhole.service.requests import (
     RewardRequest,
     check_event_id,
 )
+from keyhole.service.service import NAME
 from keyhole.service.settings import LoopSettings
 
-try:
-    import httpx
-except ImportError as _reason:  # pragma: no cover - tests have it
-    raise MissingExtra(f"the client needs httpx: {install_line('service')}") from _reason
-
-Answer = TypeVar("Answer")
+# Seconds of the longest time-out: a day, which the system's calls accept.
+LONGEST = 86_400.0
+# What a header may have: no spaces, line ends or other letters.
+_KEY = re.compile(r"[!-~]+")
 
 
 class Array(Protocol):
@@ -46,10 +50,6 @@ class Array(Protocol):
 
 # A context as programs have it.
 Given: TypeAlias = Mapping[str, Any] | Sequence[Any] | Array
-# Statuses after which the same request may succeed.
-AGAIN = frozenset({408, 429, 502, 503, 504})
-# The status of an event that was forgotten, also by a request whose answer was lost.
-FORGOTTEN = 410
 
 
 def encoded(content: object, name: str = "request", *, has_missing: bool = True) -> bytes:
@@ -107,79 +107,6 @@ def _check_ordered(name: str, value: object) -> None:
             _check_ordered(f"{name}[{k}]", one)
 
 
-class ServiceError(KeyholeError):
-    """The service answered with an error, or not at all.
-
-    Parameters
-    ----------
-    detail : str
-        The message of the service: what came, what is allowed, and the fix.
-    status : int, optional
-        The status; None if there was no answer.
-    request_id : str, optional
-        The id by which the request is found in the service's log.
-    """
-
-    def __init__(
-        self, detail: str, status: int | None = None, request_id: str | None = None
-    ) -> None:
-        super().__init__(detail)
-        self.status, self.request_id = status, request_id
-
-
-class Call(NamedTuple, Generic[Answer]):
-    """A request, and the type of its answer."""
-
-    method: str
-    path: str
-    content: bytes | None
-    kind: type[Answer]
-
-    def answer(self, response: httpx.Response) -> Answer:
-        """Return the answer, or raise `ServiceError`."""
-        if response.status_code >= 400:
-            raise _error(response)
-        return msgspec.json.decode(response.content, type=self.kind)
-
-
-def _error(response: httpx.Response) -> ServiceError:
-    try:
-        found = msgspec.json.decode(response.content)
-        detail, name = found["detail"], found.get("request_id")
-    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError):
-        detail, name = response.text[:200], None  # a proxy's, and not the service's
-    return ServiceError(f"{response.status_code}: {detail}", response.status_code, name)
-
-
-class Attempts:
-    """The attempts of one request. All requests may be repeated: they have ids, or only read.
-
-    Parameters
-    ----------
-    patience : float
-        Seconds after which no further one begins.
-    """
-
-    def __init__(self, patience: float) -> None:
-        self._began, self._patience, self._count = time.monotonic(), patience, 0
-
-    def pause(self) -> float | None:
-        """Return the seconds before the next attempt, or None if there is none.
-
-        They double up to a second, and are random, so that clients do not retry all at once.
-        """
-        seconds = min(0.05 * 2.0**self._count, 1.0) * random.uniform(0.5, 1.5)
-        self._count += 1
-        left = self._began + self._patience - time.monotonic()
-        return min(seconds, left) if left > 0.0 else None
-
-    def error(self, reason: Exception) -> ServiceError:
-        """Return the exception of a request that got no answer."""
-        seconds = time.monotonic() - self._began
-        times = f"{self._count} times in {seconds:.1f} s"
-        return ServiceError(f"no answer, sent {times}: {type(reason).__name__}: {reason}")
-
-
 class Calls:
     """The requests of both clients, without sending them.
 
@@ -202,13 +129,31 @@ class Calls:
                 "url must be an address such as 'http://localhost:8000' or 'https://example.org', "
                 f"got {shown(url)}"
             )
+        if key is not None and not _KEY.fullmatch(key):
+            # Not shown: it is a secret.
+            raise InvalidValue(
+                "key must have letters, digits and signs of ASCII alone. Has it a line end from a "
+                "file? Then strip it"
+            )
+        self._arguments: dict[str, Any] = {
+            "url": url,
+            "key": key,
+            "timeout": timeout,
+            "patience": patience,
+        }
+        self._patience = real("patience", patience, min_value=0.0, max_value=math.inf)
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._options: dict[str, Any] = {
             "base_url": url,
             "headers": {**headers, "Content-Type": "application/json"},
-            "timeout": timeout,
+            "timeout": real("timeout", timeout, above=0.0, max_value=LONGEST),
         }
-        self._patience = patience
+        if _is_loopback(httpx.URL(url).host):
+            # A proxy would ask its own machine, and see contexts and the key.
+            self._options |= {"trust_env": False, "verify": httpx.create_ssl_context()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._arguments), ()
 
     def decide_call(
         self, loop: str, context: Given, given: Mapping[str, Any]
@@ -227,8 +172,9 @@ class Calls:
         options = dict(given)
         if options.get("event_id") is None:
             options["event_id"] = str(uuid.uuid4())
-        request = _decide_request(context, options)
-        return Call("POST", f"{loop_path(loop)}/decide", encoded(request), DecideAnswer)
+        body = encoded(_decide_request(context, options))
+        same = ("event_id", options["event_id"])
+        return Call("POST", f"{loop_path(loop)}/decide", body, DecideAnswer, same)
 
     def probabilities_call(
         self, loop: str, context: Given, given: Mapping[str, Any]
@@ -282,9 +228,8 @@ class Calls:
         settings : LoopSettings or dict
             Its settings.
         """
-        return Call(
-            "PUT", loop_path(loop), encoded(settings, "settings", has_missing=False), LoopView
-        )
+        body = encoded(settings, "settings", has_missing=False)
+        return Call("PUT", loop_path(loop), body, LoopView, ("name", loop))
 
     def activate_call(self, loop: str, event_id: str) -> Call[Done]:
         """Return the request that makes an event active.
@@ -294,7 +239,8 @@ class Calls:
         loop, event_id : str
             The loop, and the id of the event.
         """
-        return Call("POST", f"{event_path(loop, event_id)}/activate", None, Done)
+        same = ("event_id", event_id)
+        return Call("POST", f"{event_path(loop, event_id)}/activate", None, Done, same)
 
     def forget_call(self, loop: str, event_id: str) -> Call[Done]:
         """Return the request that forgets an event.
@@ -304,7 +250,7 @@ class Calls:
         loop, event_id : str
             The loop, and the id of the event.
         """
-        return Call("DELETE", event_path(loop, event_id), None, Done)
+        return Call("DELETE", event_path(loop, event_id), None, Done, ("event_id", event_id))
 
     def event_call(self, loop: str, event_id: str) -> Call[EventView]:
         """Return the request that shows an event.
@@ -314,11 +260,12 @@ class Calls:
         loop, event_id : str
             The loop, and the id of the event.
         """
-        return Call("GET", event_path(loop, event_id), None, EventView)
+        same = ("event_id", event_id)
+        return Call("GET", event_path(loop, event_id), None, EventView, same)
 
     def loop_call(self, loop: str) -> Call[LoopView]:
         """Return the request that shows a loop."""
-        return Call("GET", loop_path(loop), None, LoopView)
+        return Call("GET", loop_path(loop), None, LoopView, ("name", loop))
 
     def attempts(self) -> Attempts:
         """Begin to count the attempts of a request."""
@@ -330,7 +277,17 @@ def _is_address(url: str) -> bool:
         found = httpx.URL(url)
     except httpx.InvalidURL:
         return False
-    return found.scheme in ("http", "https") and bool(found.host)
+    # Paths of requests would become a part of a query.
+    return found.scheme in ("http", "https") and bool(found.host) and not found.query
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 def _decide_request(context: Given, given: Mapping[str, Any]) -> DecideRequest:
@@ -376,7 +333,12 @@ def _names(name: str, given: Iterable[str]) -> list[str]:
 
 
 def loop_path(name: str) -> str:
-    """Return the path of a loop."""
+    """Return the path of a loop, or raise `InvalidValue` if no loop can have that name."""
+    if not NAME.fullmatch(name):  # '..' would be another path, and a long one has no address
+        raise InvalidValue(
+            "the name of a loop must be 1 to 100 letters, digits, '.', '_' or '-', and begin with "
+            f"a letter or digit, got {shown(name)}"
+        )
     return f"/v1/loops/{quote(name, safe='')}"
 
 
