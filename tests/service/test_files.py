@@ -389,3 +389,39 @@ def test_a_service_can_be_closed_after_its_event_loop(tmp_path: Path) -> None:
     service.close()
     with Service(tmp_path) as service:
         assert [seq for seq, *_ in service.store.snapshots(1)] == [loop.version]
+
+
+def test_a_log_that_is_cut_while_it_is_open_stops_the_service(tmp_path: Path) -> None:
+    """What was acknowledged is lost: the service must not go on without it, as if it were sound."""
+    service = Service(tmp_path)
+    loop = service.create("home", PLAIN)
+    for k in range(3):
+        request = DecideRequest(context=[1.0, 0.5], event_id=f"e{k}")
+        service.wait(service.decide("home", request).unit)
+    os.truncate(tmp_path / "keyhole.db-wal", 0)
+    with pytest.raises(FileUnusable):
+        service.tick()
+    for _ in range(2):
+        with pytest.raises(FileError, match=r"lacks rows|is not a database"):
+            service.decide("home", DecideRequest(context=[1.0, 0.5], event_id="new"))
+    assert loop.is_broken
+    with pytest.raises(FileUnusable):
+        service.close()
+
+
+def test_a_backup_written_over_an_open_database_stops_the_service(tmp_path: Path) -> None:
+    """As `cat` does it: the file is the same one, with rows of before."""
+    filled(tmp_path, 4)
+    backup = (tmp_path / "keyhole.db").read_bytes()
+    service = Service(tmp_path)
+    loop = service.loop("home")
+    for k in range(300):
+        service.decide("home", DecideRequest(context=[1.0, 0.5], event_id=f"n{k}"))
+    service.wait(loop.unit)
+    assert service.store.restart_log()
+    (tmp_path / "keyhole.db").write_bytes(backup)
+    service.writer.fail(OSError("the disk was away"))
+    with pytest.raises(FileUnusable, match=r"lacks rows 1[0-9] to 310 of its loop 1"):
+        service.recover()
+    with pytest.raises(FileUnusable):
+        service.close()

@@ -10,11 +10,11 @@ import os
 import re
 import secrets
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Self
 
 from keyhole.core import Arm
-from keyhole.errors import FileUnusable, InvalidValue, KeyholeError, shown
+from keyhole.errors import FileError, FileUnusable, InvalidValue, KeyholeError, shown
 from keyhole.files import Path
 from keyhole.online import Bandit
 from keyhole.service import archived, loading
@@ -89,7 +89,7 @@ class Service:
             self._folder.close()
             raise
 
-    def _open(self, last: int = 0, *, has_failed: bool = False) -> None:
+    def _open(self, last: int = 0, written: Mapping[int, int] | None = None) -> None:
         """Open the database; if it cannot be, nothing is changed.
 
         Loops that were loaded before keep submitting to their own writer, and not to the new one.
@@ -98,16 +98,17 @@ class Service:
         ----------
         last : int, default 0
             The last unit of the writer before this one.
-        has_failed : bool, default False
-            Whether that writer has failed.
+        written : mapping of int to int, optional
+            The last row of each loop that was on the disk, if that writer has failed.
         """
         store = Store(self._folder.database, **self._options)
         try:
-            if not store.restart_log() and has_failed:
+            if not store.restart_log() and written is not None:
                 raise FileUnusable(
                     f"{store.path} is read by another program: it can be written again after that"
                 )
             archived.check(store)
+            _check_rows(store, written or {})
             listed = store.query("SELECT id, name FROM loop ORDER BY id")
         except BaseException:
             store.close()
@@ -302,7 +303,7 @@ class Service:
         until = self.now()
         for name, number in list(self._numbers.items()):
             # Events that have ended stay due in the database until their unit is committed.
-            due = self.store.due(number, until, MAX_DUE)
+            due = self._due(number, until)
             if not due:
                 yield 0
             while due:
@@ -311,7 +312,7 @@ class Service:
                 if found is None or found.is_broken:  # it cannot be loaded
                     break
                 self._check_usable()
-                due = self.store.due(number, until, MAX_DUE, due[-1])
+                due = self._due(number, until, due[-1])
         for name, loop in list(self._loops.items()):
             if not loop.is_broken and loop.version - self._snapshots[name] >= SNAPSHOT_EVERY:
                 self.keep(loop)
@@ -322,6 +323,17 @@ class Service:
                 yield 0
         if damaged:
             raise damaged[0]
+
+    def _due(self, number: int, until: float, *after: tuple[float, str]) -> list[tuple[float, str]]:
+        """Return events of a loop that are due; a database that cannot be read stops the service.
+
+        Each turn of the timer asks: what was damaged from outside is found within a second.
+        """
+        try:
+            return self.store.due(number, until, MAX_DUE, *after)
+        except FileError as reason:
+            self.writer.fail(reason)
+            raise self.writer.error() from None
 
     def _time_out(self, name: str, names: list[str], damaged: list[Exception]) -> int:
         """End events of a loop, and return how many did.
@@ -390,7 +402,7 @@ class Service:
         if not os.path.exists(self._folder.database):
             # A new database in its place would be empty, without an error.
             raise FileUnusable(f"{self._folder.database} was removed while the service ran")
-        self._open(before.submitted, has_failed=True)
+        self._open(before.submitted, before.written)
         if before.committed < before.submitted:
             self._lose(before.committed + 1, before.submitted + 1)
         for statement in TRIALS:
@@ -455,6 +467,26 @@ class Service:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+
+def _check_rows(store: Store, written: Mapping[int, int]) -> None:
+    """Raise `FileUnusable` if a database lacks rows that were on the disk.
+
+    Parameters
+    ----------
+    store : Store
+        The database, which was opened again.
+    written : mapping of int to int
+        The last row of each loop that was on the disk, by the number of the loop.
+    """
+    for number, seq in written.items():
+        found = store.last_seq(number)
+        if found < seq:
+            raise FileUnusable(
+                f"{store.path} lacks rows {found + 1} to {seq} of its loop {number}, which were "
+                "written: a file was changed by another program. Stop the service, and restore a "
+                "backup"
+            )
 
 
 def new_event_id(now: float) -> str:

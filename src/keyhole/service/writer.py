@@ -65,6 +65,7 @@ class Writer:
         self._ends = False
         self.submitted = last  # the number of the last unit that was submitted
         self.committed = last  # and of the last that is on the disk
+        self.written: dict[int, int] = {}  # the last row of each loop that is on the disk
         self.failure: BaseException | None = None
         self.seconds = 0.0  # that commits took in all, and how many there were
         self.commits = 0
@@ -249,6 +250,9 @@ class Writer:
             self._is_busy = False
             if failure is None:
                 self.committed += len(units)
+                self.written.update(
+                    (unit.rows[-1][0], unit.rows[-1][1]) for unit in units if unit.rows
+                )
                 self.commits += 1
                 self.seconds += time.perf_counter() - started
                 self.usual += (self._store.confirmed_in - self.usual) / 12
