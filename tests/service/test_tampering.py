@@ -166,6 +166,72 @@ def test_a_damaged_snapshot_is_told(tmp_path: Path) -> None:
         assert np.isfinite(service.loop("home").bandit.posterior.mean).all()
 
 
+@pytest.mark.parametrize(
+    ("statement", "match"),
+    [
+        ("UPDATE log SET kind = CAST(x'ff64' AS TEXT) WHERE seq = 9", "row 9 .*kind of the table"),
+        ("UPDATE log SET event = CAST(x'6fad' AS TEXT) WHERE seq = 9", "row 9 .*table log"),
+        ("UPDATE event SET event = CAST(x'6fad' AS TEXT) WHERE seq = 9", "first at event 'o-4'"),
+        ("UPDATE event SET arm = CAST(x'c1' AS TEXT) WHERE seq = 9", "row 9 .*column arm"),
+        ("UPDATE reward SET reward_id = CAST(x'ff' AS TEXT) WHERE seq = 5", "came with row 5"),
+        ("UPDATE loop SET run = CAST(x'ff' AS TEXT)", "its name or run"),
+        (
+            "UPDATE log SET body = CAST(replace(body, x'6f2d', x'6fad') AS BLOB) WHERE seq = 9",
+            "row 9 .*damaged",
+        ),
+        (
+            "UPDATE log SET body = CAST(replace(body, x'6f2d', x'6fad') AS BLOB) WHERE seq = 5",
+            "row 5 .*damaged",
+        ),
+        ("UPDATE event SET event = x'6f' WHERE seq = 9", "table of events does not fit"),
+        ("UPDATE reward SET value = 'x' WHERE seq = 5", "table of rewards does not fit"),
+        (
+            'UPDATE log SET body = CAST(replace(CAST(body AS TEXT), \'"event":"o-1"\', '
+            "'\"event\":null') AS BLOB) WHERE kind = 'reward' AND event = 'o-1'",
+            "row 5 .*it has no event",
+        ),
+    ],
+)
+def test_a_field_that_cannot_be_read_is_named_by_loop_and_row(
+    tmp_path: Path, pristine: bytes, statement: str, match: str
+) -> None:
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    changed(tmp_path, statement)
+    with pytest.raises(FileError, match=match) as caught:
+        verify(tmp_path)
+    assert "loop 'home'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE loop SET run = CAST(x'ff' AS TEXT)",
+        "UPDATE loop SET settings = x'7bff'",
+        "UPDATE log SET body = CAST(replace(body, x'6f2d', x'6fad') AS BLOB) WHERE kind = 'reward'",
+        "UPDATE log SET kind = CAST(x'ff' AS TEXT) WHERE seq = 1",
+        "UPDATE log SET kind = CAST(x'ff' AS TEXT) WHERE seq = 9",
+    ],
+)
+def test_a_loop_with_a_damaged_text_is_not_loaded(
+    tmp_path: Path, pristine: bytes, statement: str
+) -> None:
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    changed(tmp_path, "DELETE FROM snapshot")
+    changed(tmp_path, statement)
+    with Service(tmp_path) as service, pytest.raises(FileError, match="loop 'home'"):
+        service.loop("home")
+
+
+@pytest.mark.parametrize("value", ["x", "-1", "", "1.5"])
+def test_a_note_that_is_no_number_is_named(tmp_path: Path, value: str) -> None:
+    played(tmp_path, PLAIN, rounds=6)
+    compact(tmp_path, keep=0.0)
+    changed(tmp_path, "UPDATE note SET value = ?", value)
+    for call in (verify, Service):
+        with pytest.raises(FileError, match=r"the note 'archived 1' .* restore the database"):
+            call(tmp_path)
+
+
 TERMS = {"plain": PLAIN, "units": {**PLAIN, "intercept": True, "standardize": True}}
 
 

@@ -11,15 +11,16 @@ import re
 import zlib
 from collections.abc import Iterator
 from itertools import islice
+from typing import Annotated
 
 import msgspec
 
-from keyhole.errors import FileError
+from keyhole.errors import FileError, shown
 from keyhole.service.store import Store
 
 FILE = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
 # Exceptions of reading a damaged file.
-DAMAGE = (OSError, EOFError, zlib.error, msgspec.MsgspecError)
+DAMAGE = (OSError, EOFError, zlib.error, msgspec.MsgspecError, UnicodeDecodeError)
 
 
 class _Kind(msgspec.Struct):
@@ -144,8 +145,17 @@ def noted(store: Store, number: int) -> int:
     number : int
         The number of the loop.
     """
-    found = store.query("SELECT value FROM note WHERE name = ?", (note_name(number),))
-    return int(found[0][0]) if found else 0
+    name = note_name(number)
+    found = store.query("SELECT value FROM note WHERE name = ?", (name,))
+    if not found:
+        return 0
+    try:
+        return int(msgspec.json.decode(found[0][0], type=Annotated[int, msgspec.Meta(ge=0)]))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as reason:
+        raise FileError(
+            f"the note {name!r} in {store.path}, on rows of the loop with this number, is "
+            f"{shown(found[0][0])} ({reason}): restore the database from a backup"
+        ) from None
 
 
 def note_name(number: int) -> str:

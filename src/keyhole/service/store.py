@@ -20,6 +20,7 @@ from keyhole.errors import FileError, FileUnusable
 from keyhole.service.events import Event, State
 from keyhole.service.opening import naming_errors, opened_to_read
 from keyhole.service.schema import APPLICATION, EVENT, LOG, REWARD, SCHEMA, VERSION
+from keyhole.service.texts import damaged_text
 
 # Rows of the log that are read at a time.
 PAGE = 1_000
@@ -412,8 +413,11 @@ class Store:
         values : tuple
             Its values.
         """
-        with naming_errors(self.path):
-            yield from self._reader.execute(statement, values)
+        try:
+            with naming_errors(self.path):
+                yield from self._reader.execute(statement, values)
+        except UnicodeDecodeError:
+            raise damaged_text(self._reader, self.path) from None
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a query.
@@ -425,5 +429,8 @@ class Store:
         values : tuple
             Its values.
         """
-        with naming_errors(self.path):
-            return list(self._reader.execute(statement, values))
+        try:
+            with naming_errors(self.path):
+                return list(self._reader.execute(statement, values))
+        except UnicodeDecodeError:
+            raise damaged_text(self._reader, self.path) from None

@@ -118,7 +118,7 @@ def check_loop(store: Store, number: int, run: str, settings: LoopSettings) -> N
     [(kept_run, kept)] = store.query("SELECT run, settings FROM loop WHERE id = ?", (number,))
     try:
         is_same = LoopSettings.of(msgspec.json.decode(kept)) == settings
-    except (msgspec.MsgspecError, KeyholeError, UnicodeDecodeError) as reason:
+    except (msgspec.MsgspecError, KeyholeError, TypeError, UnicodeDecodeError) as reason:
         raise FileError(f"its settings are damaged: {reason}") from None
     if not is_same or kept_run != run:
         raise FileError("the table of loops has other settings, or another run, than its log")
