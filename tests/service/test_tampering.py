@@ -14,7 +14,13 @@ import pytest
 
 from keyhole.errors import FileError, KeyholeWarning
 from keyhole.files import read_arrays, write_arrays
-from keyhole.service import DecideRequest, Service, compact, packing, verify
+from keyhole.service import (
+    DecideRequest,
+    Service,
+    compact,
+    packing,
+    verify,
+)
 from tests.service.test_verifying import NAMED, PLAIN, changed, played, row_at
 
 LEARNS_LATE = {**PLAIN, "reward": {"default": 0.0, "wait": 3600.0}}
@@ -230,6 +236,75 @@ def test_a_note_that_is_no_number_is_named(tmp_path: Path, value: str) -> None:
     for call in (verify, Service):
         with pytest.raises(FileError, match=r"the note 'archived 1' .* restore the database"):
             call(tmp_path)
+
+
+def edited(folder: Path, kind: str, nth: int = 0, /, **fields: Any) -> int:
+    """Change fields of a row, or leave out those that are None; return its number."""
+    seq, body = row_at(folder, kind, nth)
+    row = {**msgspec.json.decode(body), **fields}
+    row = {name: value for name, value in row.items() if value is not None}
+    content = msgspec.json.encode(row) + b"\n"
+    changed(folder, "UPDATE log SET body = ? WHERE seq = ?", content, seq)
+    return seq
+
+
+def refused(folder: Path, match: str) -> None:
+    with pytest.raises(FileError, match=match):
+        verify(folder)
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"arms": ["Z"]}, "its arm 'A' is none of"),
+        ({"arms": []}, r"its arms are \[\]"),
+        ({"arms": ["A", "B", "B"]}, "its arms are"),
+        ({"arms": ["A", "Z"]}, r"the loop has no arms \['Z'\]"),
+        ({"arm": "Z"}, "its arm 'Z' is none of"),
+        ({"arm": "Z", "arms": ["Z"]}, r"the loop has no arms \['Z'\]"),
+    ],
+)
+def test_candidates_of_a_loop_that_is_off_are_its_arms(
+    tmp_path: Path, fields: dict[str, Any], match: str
+) -> None:
+    played(tmp_path, {**PLAIN, "mode": "off"}, rounds=4)
+    seq = edited(tmp_path, "served", 2, **fields)
+    changed(tmp_path, "UPDATE event SET arm = ? WHERE seq = ?", fields.get("arm", "A"), seq)
+    refused(tmp_path, f"row {seq} .*{match}")
+
+
+def test_the_arm_that_was_served_is_a_candidate(tmp_path: Path) -> None:
+    played(tmp_path, {**PLAIN, "mode": "shadow"}, rounds=4)
+    seq = edited(tmp_path, "decision", served="Z")
+    changed(tmp_path, "UPDATE event SET arm = 'Z' WHERE seq = ?", seq)
+    refused(tmp_path, f"row {seq} .*its arm 'Z' is none of")
+
+
+OFFERS: dict[str, Any] = {
+    "arms": {"A": {"price": 1.0}, "B": {"price": 1.0}},
+    "features": {"numbers": ["age"], "arms": {"numbers": ["price"]}},
+}
+
+
+@pytest.mark.parametrize("sharing", ["per-arm", "shared", "hybrid"])
+@pytest.mark.parametrize("name", ["y", "place"])
+def test_observations_have_a_row_for_each_candidate_or_one(
+    tmp_path: Path, sharing: str, name: str
+) -> None:
+    """A draw comes out the same from a row that is there twice."""
+    for settings, n_rows in ((PLAIN, 1), (OFFERS, 2)):
+        folder = tmp_path / str(n_rows)
+        policy = {"name": "ThompsonSampling", "sharing": sharing}
+        with Service(folder) as service:
+            service.create("home", {**settings, "policy": policy})
+            context: Any = [1.0, 0.5] if settings is PLAIN else {"age": 3.0}
+            service.decide("home", DecideRequest(context=context, event_id="o-1"))
+        verify(folder)
+        _, body = row_at(folder, "decision")
+        y = msgspec.json.decode(body)["y"]
+        assert len(y) == n_rows
+        wrong: Any = {"y": y * 3 if n_rows == 1 else y[:1], "place": 2}[name]
+        refused(folder, f"row {edited(folder, 'decision', **{name: wrong})} ")
 
 
 TERMS = {"plain": PLAIN, "units": {**PLAIN, "intercept": True, "standardize": True}}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from keyhole.errors import FileError, FileMissing, InvalidValue
 from keyhole.files import Path, checked_path
 from keyhole.online import rows
-from keyhole.service import archived
+from keyhole.service import archived, given
 from keyhole.service.eventfile import EventFile
 from keyhole.service.fold import MALFORMED, LoopReplay, malformed
 from keyhole.service.folder import DATABASE
@@ -114,6 +114,8 @@ class WholeFold:
         row = decoded_row(self.journal.name, seq, body)
         try:
             self.index.take(row)
+            if self.replay.verify and isinstance(row, rows.Decision | rows.Served):
+                given.check(row, self.replay.bandit, self.index.settings)
         except FileError:
             raise
         except MALFORMED as reason:
