@@ -4,6 +4,7 @@ The service reads columns, the tables of loops and rewards, and snapshots withou
 """
 
 import hashlib
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -305,6 +306,71 @@ def test_observations_have_a_row_for_each_candidate_or_one(
         assert len(y) == n_rows
         wrong: Any = {"y": y * 3 if n_rows == 1 else y[:1], "place": 2}[name]
         refused(folder, f"row {edited(folder, 'decision', **{name: wrong})} ")
+
+
+class Ticking:
+    """A clock that goes on whenever it is read."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+
+    def __call__(self) -> float:
+        self.time += 0.37
+        return self.time
+
+
+@pytest.mark.parametrize("learn", ["at_end", "provisional"])
+def test_the_end_of_an_event_follows_from_its_settings(tmp_path: Path, learn: str) -> None:
+    """Those of events that have ended are in no table."""
+    clock = Ticking()
+    reward = {"learn": learn, "default": 0.0, "wait": 10.0}
+    with Service(tmp_path / "sound", now=clock) as service:
+        loop = service.create("home", {**PLAIN, "reward": reward})
+        for k in range(4):
+            defer = k > 1
+            request = DecideRequest(context=[1.0, 0.5], event_id=f"o-{k}", defer=defer)
+            service.decide("home", request)
+        for name in ("o-2", "o-3"):
+            loop.activate(name)
+        loop.reward("o-1", 1.0)
+        service.wait(loop.unit)
+        clock.time += 100.0
+        assert service.tick() == 4
+    verify(tmp_path / "sound")
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("decision", {"due": None}, "its due is None"),
+        ("decision", {"due": 1_000_020.0}, "its due is 1000020.0, and at most"),
+        ("activate", {"due": None}, "its due is None"),
+        ("activate", {"due": 1_000_020.0}, "its due is 1000020.0, and at most"),
+    ]
+    for k, (kind, fields, match) in enumerate(cases):
+        shutil.copytree(tmp_path / "sound", tmp_path / str(k))
+        refused(tmp_path / str(k), f"row {edited(tmp_path / str(k), kind, **fields)} .*{match}")
+
+
+def test_an_event_that_was_not_deferred_is_not_activated(tmp_path: Path) -> None:
+    with Service(tmp_path) as service:
+        loop = service.create("home", PLAIN)
+        service.decide("home", DecideRequest(context=[1.0, 0.5], event_id="o-1", defer=True))
+        loop.activate("o-1")
+        loop.reward("o-1", 1.0)
+    verify(tmp_path)
+    edited(tmp_path, "decision", deferred=False)
+    refused(tmp_path, "row 4 .*its event was not deferred")
+
+
+def test_an_event_ends_when_it_is_due(tmp_path: Path) -> None:
+    now = [1_000.0]
+    with Service(tmp_path, now=lambda: now[0]) as service:
+        service.create("home", {**PLAIN, "reward": {"learn": "at_end", "wait": 10.0}})
+        service.decide("home", DecideRequest(context=[1.0, 0.5], event_id="o-1"))
+        service.wait(service.loop("home").unit)
+        now[0] = 1_010.0
+        assert service.tick() == 1
+    verify(tmp_path)
+    seq = edited(tmp_path, "due", at=1_009.0)
+    changed(tmp_path, "UPDATE log SET at = 1009.0 WHERE seq = ?", seq)
+    refused(tmp_path, f"row {seq} .*its event is due at 1010.0")
 
 
 TERMS = {"plain": PLAIN, "units": {**PLAIN, "intercept": True, "standardize": True}}
