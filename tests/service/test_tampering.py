@@ -373,6 +373,15 @@ def test_an_event_ends_when_it_is_due(tmp_path: Path) -> None:
     refused(tmp_path, f"row {seq} .*its event is due at 1010.0")
 
 
+@pytest.mark.parametrize("place", [0, 7, -1])
+def test_a_row_without_its_newline_is_found(tmp_path: Path, pristine: bytes, place: int) -> None:
+    """An archive or an export would have it on one line with the next."""
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    seq, body = row_at(tmp_path, "decision", place)
+    changed(tmp_path, "UPDATE log SET body = ? WHERE seq = ?", body.rstrip(b"\n"), seq)
+    refused(tmp_path, f"row {seq} does not end in a newline")
+
+
 TERMS = {"plain": PLAIN, "units": {**PLAIN, "intercept": True, "standardize": True}}
 
 

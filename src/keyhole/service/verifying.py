@@ -79,6 +79,8 @@ def _verified(
     try:
         for seq, kind, body in all_rows(store, number, name):
             row = whole.step(seq, kind, body)
+            if body[-1:] != b"\n":  # `compact` and `export` would join it with the next row
+                raise FileError(f"row {seq} does not end in a newline")
             table.check(row, body)
             tables.check_reward(store, number, row)
             if seq in kept:
