@@ -4,10 +4,13 @@ The service reads columns, the tables of loops and rewards, and snapshots withou
 """
 
 import hashlib
+import math
 import shutil
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import numpy as np
@@ -18,6 +21,7 @@ from keyhole.files import read_arrays, write_arrays
 from keyhole.service import (
     DecideRequest,
     Service,
+    archived,
     compact,
     packing,
     verify,
@@ -380,6 +384,94 @@ def test_a_row_without_its_newline_is_found(tmp_path: Path, pristine: bytes, pla
     seq, body = row_at(tmp_path, "decision", place)
     changed(tmp_path, "UPDATE log SET body = ? WHERE seq = ?", body.rstrip(b"\n"), seq)
     refused(tmp_path, f"row {seq} does not end in a newline")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["DELETE FROM note", "UPDATE note SET name = 'archived 2'", "UPDATE note SET value = '1'"],
+)
+def test_a_database_knows_which_rows_were_archived(tmp_path: Path, statement: str) -> None:
+    """A page of its log would leave them out, and not answer that they are elsewhere."""
+    played(tmp_path, PLAIN, rounds=6)
+    compact(tmp_path)  # copies of young events stay, among them the last row
+    changed(tmp_path, statement)
+    refused(tmp_path, "lacks rows of loop 'home' from")
+    with pytest.raises(FileError, match="lacks rows of loop 'home'"):
+        Service(tmp_path)
+
+
+def compacted_twice(folder: Path) -> None:
+    """Leave copies of events of one time, and not those before, which a first compaction left."""
+    now = [0.0]
+    opened = partial(Service, now=lambda: now[0])
+    for k in range(3):
+        with opened(folder) as service:
+            loop = service.create("home", PLAIN)
+            for name in (f"o-{k}", f"p-{k}"):
+                service.decide("home", DecideRequest(context=[1.0, 0.5], event_id=name))
+            loop.reward(f"o-{k}", 1.0)
+        with patch("keyhole.service.compacting.Service", opened):
+            compact(folder, keep=(15.0, 5.0, 15.0)[k])
+        now[0] += 10.0
+
+
+@pytest.mark.parametrize(
+    ("statement", "match"),
+    [
+        ("DELETE FROM log", "lacks row"),
+        ("DELETE FROM log WHERE event = 'o-2'", "lacks row .* of event 'o-2'"),
+        (
+            "DELETE FROM log WHERE event = 'p-2' AND kind = 'decision'",
+            "lacks row .* of event 'p-2'",
+        ),
+        ("DELETE FROM log WHERE event = 'o-2' AND kind = 'reward'", "lacks row .* of event 'o-2'"),
+    ],
+)
+def test_copies_of_open_events_without_an_end_are_there(
+    tmp_path: Path, statement: str, match: str
+) -> None:
+    """Without them rewards of these events would be late."""
+    compacted_twice(tmp_path)
+    verify(tmp_path)
+    changed(tmp_path, statement)
+    refused(tmp_path, match)
+
+
+def test_copies_that_were_deleted_do_not_come_back(tmp_path: Path) -> None:
+    """Their rewards were answered as late."""
+    compacted_twice(tmp_path)
+    [body] = [body for _, _, body in archived.rows(str(tmp_path), "home") if b'"o-0"' in body][:1]
+    row = msgspec.json.decode(body)
+    statement = "INSERT INTO log VALUES (1, ?, ?, 'decision', 'o-0', ?)"
+    changed(tmp_path, statement, row["seq"], row["at"], body)
+    refused(tmp_path, "has row 3 of event 'o-0', .*has deleted it")
+
+
+def test_a_note_without_times_is_read(tmp_path: Path) -> None:
+    """The first databases noted the last row alone."""
+    compacted_twice(tmp_path)
+    [note] = connected(tmp_path, "SELECT value FROM note")
+    last = msgspec.json.decode(note)["last"]
+    changed(tmp_path, "UPDATE note SET value = ?", str(last))
+    verify(tmp_path)
+    compact(tmp_path, keep=0.0)
+    verify(tmp_path)
+
+
+@pytest.mark.parametrize("keep", [math.inf, -math.inf, math.nan, 1e9])
+def test_a_compaction_notes_any_time(tmp_path: Path, keep: float) -> None:
+    played(tmp_path, PLAIN, rounds=4)
+    for _ in range(2):
+        compact(tmp_path, keep=keep)
+        verify(tmp_path)
+
+
+def connected(folder: Path, statement: str) -> list[Any]:
+    """Return the first column of a query."""
+    connection = sqlite3.connect(folder / "keyhole.db")
+    found = [one for one, *_ in connection.execute(statement)]
+    connection.close()
+    return found
 
 
 TERMS = {"plain": PLAIN, "units": {**PLAIN, "intercept": True, "standardize": True}}

@@ -302,6 +302,20 @@ class Store:
         found = self.query("SELECT body FROM log WHERE loop = ? AND seq = ?", (loop, seq))
         return found[0][0] if found else None
 
+    def count(self, loop: int, after: int, last: int) -> int:
+        """Return how many rows of a loop the database has, of those after a row up to another.
+
+        Parameters
+        ----------
+        loop : int
+            The number of the loop.
+        after, last : int
+            The number of the row before the first, and of the last.
+        """
+        statement = "SELECT count(*) FROM log WHERE loop = ? AND seq > ? AND seq <= ?"
+        [(found,)] = self.query(statement, (loop, after, last))
+        return int(found)
+
     def rows(self, loop: int, after: int = 0, limit: int = -1) -> Iterator[tuple[int, str, bytes]]:
         """Yield number, kind and body of the rows of a loop, in order.
 

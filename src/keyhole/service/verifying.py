@@ -93,7 +93,6 @@ def _verified(
         if kept:
             raise FileError(f"there is a snapshot at row {min(kept)}, which the log does not have")
         tables.check_loop(store, number, whole.replay.made().run, whole.index.settings)
-        tables.check_open_events(store, number)
     except FileError as reason:
         raise FileError(f"loop {name!r}: {reason}") from None
     _check_events(store, number, name, whole.events)
