@@ -4,9 +4,13 @@ The service reads columns, the tables of loops and rewards, and snapshots withou
 """
 
 import hashlib
+import math
+import shutil
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import numpy as np
@@ -14,7 +18,14 @@ import pytest
 
 from keyhole.errors import FileError, KeyholeWarning
 from keyhole.files import read_arrays, write_arrays
-from keyhole.service import DecideRequest, Service, compact, packing, verify
+from keyhole.service import (
+    DecideRequest,
+    Service,
+    archived,
+    compact,
+    packing,
+    verify,
+)
 from tests.service.test_verifying import NAMED, PLAIN, changed, played, row_at
 
 LEARNS_LATE = {**PLAIN, "reward": {"default": 0.0, "wait": 3600.0}}
@@ -164,6 +175,303 @@ def test_a_damaged_snapshot_is_told(tmp_path: Path) -> None:
     changed(tmp_path, "UPDATE snapshot SET model = zeroblob(length(model))")
     with pytest.warns(KeyholeWarning, match="is damaged"), Service(tmp_path) as service:
         assert np.isfinite(service.loop("home").bandit.posterior.mean).all()
+
+
+@pytest.mark.parametrize(
+    ("statement", "match"),
+    [
+        ("UPDATE log SET kind = CAST(x'ff64' AS TEXT) WHERE seq = 9", "row 9 .*kind of the table"),
+        ("UPDATE log SET event = CAST(x'6fad' AS TEXT) WHERE seq = 9", "row 9 .*table log"),
+        ("UPDATE event SET event = CAST(x'6fad' AS TEXT) WHERE seq = 9", "first at event 'o-4'"),
+        ("UPDATE event SET arm = CAST(x'c1' AS TEXT) WHERE seq = 9", "row 9 .*column arm"),
+        ("UPDATE reward SET reward_id = CAST(x'ff' AS TEXT) WHERE seq = 5", "came with row 5"),
+        ("UPDATE loop SET run = CAST(x'ff' AS TEXT)", "its name or run"),
+        (
+            "UPDATE log SET body = CAST(replace(body, x'6f2d', x'6fad') AS BLOB) WHERE seq = 9",
+            "row 9 .*damaged",
+        ),
+        (
+            "UPDATE log SET body = CAST(replace(body, x'6f2d', x'6fad') AS BLOB) WHERE seq = 5",
+            "row 5 .*damaged",
+        ),
+        ("UPDATE event SET event = x'6f' WHERE seq = 9", "table of events does not fit"),
+        ("UPDATE reward SET value = 'x' WHERE seq = 5", "table of rewards does not fit"),
+        (
+            'UPDATE log SET body = CAST(replace(CAST(body AS TEXT), \'"event":"o-1"\', '
+            "'\"event\":null') AS BLOB) WHERE kind = 'reward' AND event = 'o-1'",
+            "row 5 .*it has no event",
+        ),
+    ],
+)
+def test_a_field_that_cannot_be_read_is_named_by_loop_and_row(
+    tmp_path: Path, pristine: bytes, statement: str, match: str
+) -> None:
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    changed(tmp_path, statement)
+    with pytest.raises(FileError, match=match) as caught:
+        verify(tmp_path)
+    assert "loop 'home'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE loop SET run = CAST(x'ff' AS TEXT)",
+        "UPDATE loop SET settings = x'7bff'",
+        "UPDATE log SET body = CAST(replace(body, x'6f2d', x'6fad') AS BLOB) WHERE kind = 'reward'",
+        "UPDATE log SET kind = CAST(x'ff' AS TEXT) WHERE seq = 1",
+        "UPDATE log SET kind = CAST(x'ff' AS TEXT) WHERE seq = 9",
+    ],
+)
+def test_a_loop_with_a_damaged_text_is_not_loaded(
+    tmp_path: Path, pristine: bytes, statement: str
+) -> None:
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    changed(tmp_path, "DELETE FROM snapshot")
+    changed(tmp_path, statement)
+    with Service(tmp_path) as service, pytest.raises(FileError, match="loop 'home'"):
+        service.loop("home")
+
+
+@pytest.mark.parametrize("value", ["x", "-1", "", "1.5"])
+def test_a_note_that_is_no_number_is_named(tmp_path: Path, value: str) -> None:
+    played(tmp_path, PLAIN, rounds=6)
+    compact(tmp_path, keep=0.0)
+    changed(tmp_path, "UPDATE note SET value = ?", value)
+    for call in (verify, Service):
+        with pytest.raises(FileError, match=r"the note 'archived 1' .* restore the database"):
+            call(tmp_path)
+
+
+def edited(folder: Path, kind: str, nth: int = 0, /, **fields: Any) -> int:
+    """Change fields of a row, or leave out those that are None; return its number."""
+    seq, body = row_at(folder, kind, nth)
+    row = {**msgspec.json.decode(body), **fields}
+    row = {name: value for name, value in row.items() if value is not None}
+    content = msgspec.json.encode(row) + b"\n"
+    changed(folder, "UPDATE log SET body = ? WHERE seq = ?", content, seq)
+    return seq
+
+
+def refused(folder: Path, match: str) -> None:
+    with pytest.raises(FileError, match=match):
+        verify(folder)
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"arms": ["Z"]}, "its arm 'A' is none of"),
+        ({"arms": []}, r"its arms are \[\]"),
+        ({"arms": ["A", "B", "B"]}, "its arms are"),
+        ({"arms": ["A", "Z"]}, r"the loop has no arms \['Z'\]"),
+        ({"arm": "Z"}, "its arm 'Z' is none of"),
+        ({"arm": "Z", "arms": ["Z"]}, r"the loop has no arms \['Z'\]"),
+    ],
+)
+def test_candidates_of_a_loop_that_is_off_are_its_arms(
+    tmp_path: Path, fields: dict[str, Any], match: str
+) -> None:
+    played(tmp_path, {**PLAIN, "mode": "off"}, rounds=4)
+    seq = edited(tmp_path, "served", 2, **fields)
+    changed(tmp_path, "UPDATE event SET arm = ? WHERE seq = ?", fields.get("arm", "A"), seq)
+    refused(tmp_path, f"row {seq} .*{match}")
+
+
+def test_the_arm_that_was_served_is_a_candidate(tmp_path: Path) -> None:
+    played(tmp_path, {**PLAIN, "mode": "shadow"}, rounds=4)
+    seq = edited(tmp_path, "decision", served="Z")
+    changed(tmp_path, "UPDATE event SET arm = 'Z' WHERE seq = ?", seq)
+    refused(tmp_path, f"row {seq} .*its arm 'Z' is none of")
+
+
+OFFERS: dict[str, Any] = {
+    "arms": {"A": {"price": 1.0}, "B": {"price": 1.0}},
+    "features": {"numbers": ["age"], "arms": {"numbers": ["price"]}},
+}
+
+
+@pytest.mark.parametrize("sharing", ["per-arm", "shared", "hybrid"])
+@pytest.mark.parametrize("name", ["y", "place"])
+def test_observations_have_a_row_for_each_candidate_or_one(
+    tmp_path: Path, sharing: str, name: str
+) -> None:
+    """A draw comes out the same from a row that is there twice."""
+    for settings, n_rows in ((PLAIN, 1), (OFFERS, 2)):
+        folder = tmp_path / str(n_rows)
+        policy = {"name": "ThompsonSampling", "sharing": sharing}
+        with Service(folder) as service:
+            service.create("home", {**settings, "policy": policy})
+            context: Any = [1.0, 0.5] if settings is PLAIN else {"age": 3.0}
+            service.decide("home", DecideRequest(context=context, event_id="o-1"))
+        verify(folder)
+        _, body = row_at(folder, "decision")
+        y = msgspec.json.decode(body)["y"]
+        assert len(y) == n_rows
+        wrong: Any = {"y": y * 3 if n_rows == 1 else y[:1], "place": 2}[name]
+        refused(folder, f"row {edited(folder, 'decision', **{name: wrong})} ")
+
+
+class Ticking:
+    """A clock that goes on whenever it is read."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+
+    def __call__(self) -> float:
+        self.time += 0.37
+        return self.time
+
+
+@pytest.mark.parametrize("learn", ["at_end", "provisional"])
+def test_the_end_of_an_event_follows_from_its_settings(tmp_path: Path, learn: str) -> None:
+    """Those of events that have ended are in no table."""
+    clock = Ticking()
+    reward = {"learn": learn, "default": 0.0, "wait": 10.0}
+    with Service(tmp_path / "sound", now=clock) as service:
+        loop = service.create("home", {**PLAIN, "reward": reward})
+        for k in range(4):
+            defer = k > 1
+            request = DecideRequest(context=[1.0, 0.5], event_id=f"o-{k}", defer=defer)
+            service.decide("home", request)
+        for name in ("o-2", "o-3"):
+            loop.activate(name)
+        loop.reward("o-1", 1.0)
+        service.wait(loop.unit)
+        clock.time += 100.0
+        assert service.tick() == 4
+    verify(tmp_path / "sound")
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("decision", {"due": None}, "its due is None"),
+        ("decision", {"due": 1_000_020.0}, "its due is 1000020.0, and at most"),
+        ("activate", {"due": None}, "its due is None"),
+        ("activate", {"due": 1_000_020.0}, "its due is 1000020.0, and at most"),
+    ]
+    for k, (kind, fields, match) in enumerate(cases):
+        shutil.copytree(tmp_path / "sound", tmp_path / str(k))
+        refused(tmp_path / str(k), f"row {edited(tmp_path / str(k), kind, **fields)} .*{match}")
+
+
+def test_an_event_that_was_not_deferred_is_not_activated(tmp_path: Path) -> None:
+    with Service(tmp_path) as service:
+        loop = service.create("home", PLAIN)
+        service.decide("home", DecideRequest(context=[1.0, 0.5], event_id="o-1", defer=True))
+        loop.activate("o-1")
+        loop.reward("o-1", 1.0)
+    verify(tmp_path)
+    edited(tmp_path, "decision", deferred=False)
+    refused(tmp_path, "row 4 .*its event was not deferred")
+
+
+def test_an_event_ends_when_it_is_due(tmp_path: Path) -> None:
+    now = [1_000.0]
+    with Service(tmp_path, now=lambda: now[0]) as service:
+        service.create("home", {**PLAIN, "reward": {"learn": "at_end", "wait": 10.0}})
+        service.decide("home", DecideRequest(context=[1.0, 0.5], event_id="o-1"))
+        service.wait(service.loop("home").unit)
+        now[0] = 1_010.0
+        assert service.tick() == 1
+    verify(tmp_path)
+    seq = edited(tmp_path, "due", at=1_009.0)
+    changed(tmp_path, "UPDATE log SET at = 1009.0 WHERE seq = ?", seq)
+    refused(tmp_path, f"row {seq} .*its event is due at 1010.0")
+
+
+@pytest.mark.parametrize("place", [0, 7, -1])
+def test_a_row_without_its_newline_is_found(tmp_path: Path, pristine: bytes, place: int) -> None:
+    """An archive or an export would have it on one line with the next."""
+    (tmp_path / "keyhole.db").write_bytes(pristine)
+    seq, body = row_at(tmp_path, "decision", place)
+    changed(tmp_path, "UPDATE log SET body = ? WHERE seq = ?", body.rstrip(b"\n"), seq)
+    refused(tmp_path, f"row {seq} does not end in a newline")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["DELETE FROM note", "UPDATE note SET name = 'archived 2'", "UPDATE note SET value = '1'"],
+)
+def test_a_database_knows_which_rows_were_archived(tmp_path: Path, statement: str) -> None:
+    """A page of its log would leave them out, and not answer that they are elsewhere."""
+    played(tmp_path, PLAIN, rounds=6)
+    compact(tmp_path)  # copies of young events stay, among them the last row
+    changed(tmp_path, statement)
+    refused(tmp_path, "lacks rows of loop 'home' from")
+    with pytest.raises(FileError, match="lacks rows of loop 'home'"):
+        Service(tmp_path)
+
+
+def compacted_twice(folder: Path) -> None:
+    """Leave copies of events of one time, and not those before, which a first compaction left."""
+    now = [0.0]
+    opened = partial(Service, now=lambda: now[0])
+    for k in range(3):
+        with opened(folder) as service:
+            loop = service.create("home", PLAIN)
+            for name in (f"o-{k}", f"p-{k}"):
+                service.decide("home", DecideRequest(context=[1.0, 0.5], event_id=name))
+            loop.reward(f"o-{k}", 1.0)
+        with patch("keyhole.service.compacting.Service", opened):
+            compact(folder, keep=(15.0, 5.0, 15.0)[k])
+        now[0] += 10.0
+
+
+@pytest.mark.parametrize(
+    ("statement", "match"),
+    [
+        ("DELETE FROM log", "lacks row"),
+        ("DELETE FROM log WHERE event = 'o-2'", "lacks row .* of event 'o-2'"),
+        (
+            "DELETE FROM log WHERE event = 'p-2' AND kind = 'decision'",
+            "lacks row .* of event 'p-2'",
+        ),
+        ("DELETE FROM log WHERE event = 'o-2' AND kind = 'reward'", "lacks row .* of event 'o-2'"),
+    ],
+)
+def test_copies_of_open_events_without_an_end_are_there(
+    tmp_path: Path, statement: str, match: str
+) -> None:
+    """Without them rewards of these events would be late."""
+    compacted_twice(tmp_path)
+    verify(tmp_path)
+    changed(tmp_path, statement)
+    refused(tmp_path, match)
+
+
+def test_copies_that_were_deleted_do_not_come_back(tmp_path: Path) -> None:
+    """Their rewards were answered as late."""
+    compacted_twice(tmp_path)
+    [body] = [body for _, _, body in archived.rows(str(tmp_path), "home") if b'"o-0"' in body][:1]
+    row = msgspec.json.decode(body)
+    statement = "INSERT INTO log VALUES (1, ?, ?, 'decision', 'o-0', ?)"
+    changed(tmp_path, statement, row["seq"], row["at"], body)
+    refused(tmp_path, "has row 3 of event 'o-0', .*has deleted it")
+
+
+def test_a_note_without_times_is_read(tmp_path: Path) -> None:
+    """The first databases noted the last row alone."""
+    compacted_twice(tmp_path)
+    [note] = connected(tmp_path, "SELECT value FROM note")
+    last = msgspec.json.decode(note)["last"]
+    changed(tmp_path, "UPDATE note SET value = ?", str(last))
+    verify(tmp_path)
+    compact(tmp_path, keep=0.0)
+    verify(tmp_path)
+
+
+@pytest.mark.parametrize("keep", [math.inf, -math.inf, math.nan, 1e9])
+def test_a_compaction_notes_any_time(tmp_path: Path, keep: float) -> None:
+    played(tmp_path, PLAIN, rounds=4)
+    for _ in range(2):
+        compact(tmp_path, keep=keep)
+        verify(tmp_path)
+
+
+def connected(folder: Path, statement: str) -> list[Any]:
+    """Return the first column of a query."""
+    connection = sqlite3.connect(folder / "keyhole.db")
+    found = [one for one, *_ in connection.execute(statement)]
+    connection.close()
+    return found
 
 
 TERMS = {"plain": PLAIN, "units": {**PLAIN, "intercept": True, "standardize": True}}

@@ -11,15 +11,16 @@ import re
 import zlib
 from collections.abc import Iterator
 from itertools import islice
+from typing import Annotated
 
 import msgspec
 
-from keyhole.errors import FileError
+from keyhole.errors import FileError, shown
 from keyhole.service.store import Store
 
 FILE = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
 # Exceptions of reading a damaged file.
-DAMAGE = (OSError, EOFError, zlib.error, msgspec.MsgspecError)
+DAMAGE = (OSError, EOFError, zlib.error, msgspec.MsgspecError, UnicodeDecodeError)
 
 
 class _Kind(msgspec.Struct):
@@ -27,6 +28,57 @@ class _Kind(msgspec.Struct):
 
     kind: str
     seq: int
+
+
+RowNumber = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the database notes of the archive of a loop.
+
+    Parameters
+    ----------
+    last : int, default 0
+        The number of the last archived row.
+    cutoffs : list of (int, float)
+        Of each compaction the last row and a time: decisions of open events that have no end were
+        deleted up to both. Those that a later one includes are left out. Empty if they are unknown:
+        the first databases noted the number of the row alone.
+    """
+
+    last: RowNumber = 0
+    cutoffs: list[tuple[int, float]] = []
+
+    def after(self, last: int, cutoff: float) -> Note:
+        """Return the note after one more compaction.
+
+        Parameters
+        ----------
+        last : int
+            The last row.
+        cutoff : float
+            The time up to which it deletes decisions of open events that have no end.
+        """
+        if self.last and not self.cutoffs:
+            return Note(last)
+        kept = [one for one in self.cutoffs if one[1] > cutoff]
+        return Note(last, [*kept, (last, cutoff)])
+
+    def has_copy(self, seq: int, at: float) -> bool | None:
+        """Tell whether the decision of an open event that has no end is still in the database.
+
+        None if that is unknown.
+
+        Parameters
+        ----------
+        seq : int
+            The number of its row.
+        at : float
+            The time of its row.
+        """
+        if self.last and not self.cutoffs:
+            return None
+        return not any(seq <= last and at <= cutoff for last, cutoff in self.cutoffs)
 
 
 def files(folder: str, loop: str) -> list[tuple[int, int, str]]:
@@ -144,8 +196,31 @@ def noted(store: Store, number: int) -> int:
     number : int
         The number of the loop.
     """
-    found = store.query("SELECT value FROM note WHERE name = ?", (note_name(number),))
-    return int(found[0][0]) if found else 0
+    return note(store, number).last
+
+
+def note(store: Store, number: int) -> Note:
+    """Return what the database notes of the archive of a loop, or raise `FileError`.
+
+    Parameters
+    ----------
+    store : Store
+        The database.
+    number : int
+        The number of the loop.
+    """
+    name = note_name(number)
+    found = store.query("SELECT value FROM note WHERE name = ?", (name,))
+    if not found:
+        return Note()
+    try:
+        kept = msgspec.json.decode(found[0][0], type=RowNumber | Note)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as reason:
+        raise FileError(
+            f"the note {name!r} in {store.path}, on rows of the loop with this number, is "
+            f"{shown(found[0][0])} ({reason}): restore the database from a backup"
+        ) from None
+    return kept if isinstance(kept, Note) else Note(kept)
 
 
 def note_name(number: int) -> str:
@@ -185,4 +260,9 @@ def check(store: Store) -> None:
             raise FileError(
                 f"{os.path.join(place, name)} reaches to row {found}, which is not that of "
                 f"{store.path}: the two are of different times. Restore both from one backup"
+            )
+        if found > wanted and store.count(number, wanted, found) < found - wanted:
+            raise FileError(
+                f"{store.path} lacks rows of loop {name!r} from {wanted + 1} to {found}, and does "
+                "not note that they were archived: restore it from a backup"
             )

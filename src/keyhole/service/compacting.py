@@ -11,6 +11,8 @@ import gzip
 import os
 from dataclasses import dataclass
 
+import msgspec
+
 from keyhole.errors import FileUnusable
 from keyhole.files import Path, replacing, sync_folder
 from keyhole.service import archived
@@ -20,6 +22,8 @@ from keyhole.service.store import Unit
 
 # Rows of a file: to find one, a running service reads a file from its beginning (30 ms).
 ROWS = 100_000
+# Seconds; the note of a compaction is JSON, which has no infinity.
+LONGEST = 1e300
 # A reward of an open event needs its decision, and the last row of its term. The inner query is
 # evaluated once, since it names nothing of the outer one.
 DELETE = """
@@ -91,10 +95,12 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     # Also if an earlier call made the folders and was interrupted.
     for one in (archive, service.path):
         sync_folder(one)
-    values = (loop.number, loop.version, service.now() - keep)
-    note = "INSERT OR REPLACE INTO note VALUES (?, ?)"
-    noted = (archived.note_name(loop.number), str(archived.last(service.path, name)))
-    loop.submit(Unit.of_statements((DELETE, values), (note, noted)))
+    cutoff = min(LONGEST, max(-LONGEST, service.now() - keep))  # a number, also if keep is NaN
+    note = archived.note(service.store, loop.number).after(loop.version, cutoff)
+    statement = "INSERT OR REPLACE INTO note VALUES (?, ?)"
+    noted = (archived.note_name(loop.number), msgspec.json.encode(note).decode())
+    values = (loop.number, loop.version, cutoff)
+    loop.submit(Unit.of_statements((DELETE, values), (statement, noted)))
     service.wait(loop.unit)
     [(kept,)] = service.store.query("SELECT count(*) FROM log WHERE loop = ?", (loop.number,))
     return Compacted(name, loop.version - after, kept)

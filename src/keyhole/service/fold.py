@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable
 from contextlib import closing
 
-from keyhole.errors import FileError, KeyholeWarning, shown
+from keyhole.errors import FileError, KeyholeError, KeyholeWarning, shown
 from keyhole.online import Decision, LoggedBandit, Own, Replay, rows
 from keyhole.service import pages
 from keyhole.service.candidates import bandit_among
@@ -22,6 +22,15 @@ from keyhole.service.store import Store
 OF_EVENTS = frozenset(kind.__name__.lower() for kind in rows.OF_EVENTS)
 # Fields of a reward that determine its term in the sums.
 LEARNED_AS = ("x", "counted", "weight", "key")
+# Exceptions of rows that have the types of the schema, and values that no loop has written.
+MALFORMED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 
 
 class LoopReplay(Replay):
@@ -129,10 +138,15 @@ class LoopReplay(Replay):
                 f"row {self.journal.seq + 1} of {self.journal.name} is missing, before row {seq}"
             )
         self.journal.seq = seq
-        if kind == "decision" and not self.verify and self.bandit.is_plain:
-            self.bandit.count_decisions(1)
-        elif kind not in OF_EVENTS:
-            self.take(decoded_row(self.journal.name, seq, body))
+        try:
+            if kind == "decision" and not self.verify and self.bandit.is_plain:
+                self.bandit.count_decisions(1)
+            elif kind not in OF_EVENTS:
+                self.take(decoded_row(self.journal.name, seq, body))
+        except KeyholeError:
+            raise
+        except MALFORMED as reason:
+            raise malformed(self.journal.name, seq, reason) from reason
 
     def _start(self, row: rows.Start) -> None:
         super()._start(row)
@@ -168,7 +182,8 @@ class LoopReplay(Replay):
         """Do nothing: the journal finds decisions by their events."""
 
     def _of(self, row: rows.Reward | rows.Context) -> Decision:
-        assert row.event is not None
+        if row.event is None:
+            raise FileError("it has no event")
         if isinstance(row, rows.Reward) and row.key is not None:
             self.bandit.note_key(row.key, row.event)
         # The index may be ahead of this row: the event may be forgotten by a later one.
@@ -226,6 +241,24 @@ class LoopReplay(Replay):
         found = {"taken": row.taken, "seen": row.seen}
         if decided.learned_at() != found:
             raise FileError(f"its arm and observation are not those of event {row.event!r}")
+
+
+def malformed(name: str, seq: int, reason: Exception) -> FileError:
+    """Return the error of a row with a field that no loop has written.
+
+    Parameters
+    ----------
+    name : str
+        The name of the loop in messages.
+    seq : int
+        The number of the row.
+    reason : Exception
+        One of `MALFORMED`, which the code that takes in rows has raised.
+    """
+    return FileError(
+        f"row {seq} of {name} does not follow from those before it: "
+        f"{type(reason).__name__} {reason}"
+    )
 
 
 def _nothing(_message: str) -> None:

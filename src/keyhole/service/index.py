@@ -40,10 +40,11 @@ class Index:
                 event = self._event(row, row.event)
                 self._came(event, row)
                 self._check(row, event.learned is None, "its event was learned before")
+                self._check(row, event.state is not State.DEFERRED, "its event is not active")
                 event.learned = self._checked_total(event, row)
                 event.last, self.learned = row.seq, self.learned + 1
                 if row.ends:
-                    event.state, event.due = State.ENDED, None
+                    self._end(event, row)
             case rows.Amend():
                 event = self._event(row, row.event)
                 self._came(event, row)
@@ -57,10 +58,11 @@ class Index:
                 self._remove(row.removed)
             case rows.Activate():
                 event = self._event(row, row.event)
+                self._check(row, event.state is State.DEFERRED, "its event was not deferred")
+                self._check_due(row, is_active=True)
                 event.state, event.due = State.OPEN, row.due
             case rows.Due():
-                event = self._event(row, row.event)
-                event.state, event.due = State.ENDED, None
+                self._end(self._event(row, row.event), row)
             case rows.Forget():
                 event = self._event(row, row.event)
                 self.learned -= event.learned is not None
@@ -73,12 +75,31 @@ class Index:
         self._check(row, mode_of(row) == self.settings.mode, f"it is of the mode {mode_of(row)}")
         event = Event(row.event, row.seq, bytes.fromhex(row.request or ""))
         if isinstance(row, rows.Decision):
+            self._check_due(row, is_active=not row.deferred)
             event.state = State.DEFERRED if row.deferred else State.OPEN
             event.due = row.due
         else:
             event.learns = False
         event.arm = str(row.taken)
         self.events.add(event)
+
+    def _check_due(self, row: rows.Decision | rows.Activate, *, is_active: bool) -> None:
+        """Raise unless a row says when its event is due, if it is to end, within its settings.
+
+        The clock is read for `due` first, and for the row then: any time may have passed between.
+        """
+        reward = self.settings.reward
+        is_due = is_active and reward.learning != "at_once"
+        self._check(row, (row.due is not None) == is_due, f"its due is {row.due}")
+        if row.due is not None:
+            last = row.at + reward.seconds
+            self._check(row, row.due <= last, f"its due is {row.due}, and at most {last}")
+
+    def _end(self, event: Event, row: rows.Reward | rows.Due) -> None:
+        """End an event, which is due by the clock that is read for the row."""
+        due = event.due
+        self._check(row, due is not None and due <= row.at, f"its event is due at {due}")
+        event.state, event.due = State.ENDED, None
 
     def _outcome(self, row: rows.Outcome) -> None:
         """Add a reward that was not learned, or not yet."""

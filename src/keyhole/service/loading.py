@@ -99,7 +99,7 @@ def loaded(place: Place, number: int) -> Loop:
     events, journal = _parts(place, number, name)
     replay = LoopReplay(journal, key, restored(store, number, name, journal, key, run))
     bandit = replay.catch_up(store, number)
-    settings = LoopSettings.of(msgspec.json.decode(given))
+    settings = settings_of(name, given)
     return Loop(number, name, settings, bandit, journal, events, place.submit, place.now)
 
 
@@ -168,6 +168,22 @@ def from_archive(
             whole.step(*row)
     journal.seq = whole.journal.seq
     return unpacked(packed(whole.replay.made()), journal, key, run)
+
+
+def settings_of(name: str, given: bytes) -> LoopSettings:
+    """Return the settings of a loop as the database has them, or raise `FileError`.
+
+    Parameters
+    ----------
+    name : str
+        The name of the loop.
+    given : bytes
+        The settings, as JSON.
+    """
+    try:
+        return LoopSettings.of(msgspec.json.decode(given))
+    except (msgspec.MsgspecError, KeyholeError, TypeError, UnicodeDecodeError) as reason:
+        raise FileError(f"the settings of loop {name!r} are damaged: {reason}") from None
 
 
 def snapshot(loop: Loop) -> Unit:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from keyhole.errors import FileError, FileMissing, InvalidValue
 from keyhole.files import Path, checked_path
 from keyhole.online import rows
-from keyhole.service import archived
+from keyhole.service import archived, given
 from keyhole.service.eventfile import EventFile
-from keyhole.service.fold import LoopReplay
+from keyhole.service.fold import MALFORMED, LoopReplay, malformed
 from keyhole.service.folder import DATABASE
 from keyhole.service.index import Index
 from keyhole.service.journal import LoopJournal, decoded_row
@@ -114,11 +114,12 @@ class WholeFold:
         row = decoded_row(self.journal.name, seq, body)
         try:
             self.index.take(row)
-        except (AssertionError, TypeError, ValueError, KeyError) as reason:  # a malformed field
-            raise FileError(
-                f"row {seq} of {self.journal.name} does not follow from those before it: "
-                f"{type(reason).__name__} {reason}"
-            ) from reason
+            if self.replay.verify and isinstance(row, rows.Decision | rows.Served):
+                given.check(row, self.replay.bandit, self.index.settings)
+        except FileError:
+            raise
+        except MALFORMED as reason:
+            raise malformed(self.journal.name, seq, reason) from reason
         if isinstance(row, rows.Reward | rows.Amend | rows.Counted) and row.event is not None:
             self.events.present(row.event).last_row = row
         if isinstance(row, rows.Decision | rows.Served):

@@ -20,6 +20,7 @@ from keyhole.errors import FileError, FileUnusable
 from keyhole.service.events import Event, State
 from keyhole.service.opening import naming_errors, opened_to_read
 from keyhole.service.schema import APPLICATION, EVENT, LOG, REWARD, SCHEMA, VERSION
+from keyhole.service.texts import damaged_text
 
 # Rows of the log that are read at a time.
 PAGE = 1_000
@@ -301,6 +302,20 @@ class Store:
         found = self.query("SELECT body FROM log WHERE loop = ? AND seq = ?", (loop, seq))
         return found[0][0] if found else None
 
+    def count(self, loop: int, after: int, last: int) -> int:
+        """Return how many rows of a loop the database has, of those after a row up to another.
+
+        Parameters
+        ----------
+        loop : int
+            The number of the loop.
+        after, last : int
+            The number of the row before the first, and of the last.
+        """
+        statement = "SELECT count(*) FROM log WHERE loop = ? AND seq > ? AND seq <= ?"
+        [(found,)] = self.query(statement, (loop, after, last))
+        return int(found)
+
     def rows(self, loop: int, after: int = 0, limit: int = -1) -> Iterator[tuple[int, str, bytes]]:
         """Yield number, kind and body of the rows of a loop, in order.
 
@@ -412,8 +427,11 @@ class Store:
         values : tuple
             Its values.
         """
-        with naming_errors(self.path):
-            yield from self._reader.execute(statement, values)
+        try:
+            with naming_errors(self.path):
+                yield from self._reader.execute(statement, values)
+        except UnicodeDecodeError:
+            raise damaged_text(self._reader, self.path) from None
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a query.
@@ -425,5 +443,8 @@ class Store:
         values : tuple
             Its values.
         """
-        with naming_errors(self.path):
-            return list(self._reader.execute(statement, values))
+        try:
+            with naming_errors(self.path):
+                return list(self._reader.execute(statement, values))
+        except UnicodeDecodeError:
+            raise damaged_text(self._reader, self.path) from None

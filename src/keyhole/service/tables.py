@@ -5,22 +5,23 @@ All of it follows from the log, and the service uses it without reading the bodi
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from keyhole.errors import FileError, KeyholeError
 from keyhole.online import rows
+from keyhole.service import archived
 from keyhole.service.journal import KINDS
 from keyhole.service.settings import LoopSettings
 from keyhole.service.store import Store
 
 _ROWS = "SELECT seq, kind, event, at, body FROM log WHERE loop = ? ORDER BY seq"
 _REWARD = "SELECT seq FROM reward WHERE loop = ? AND event = ? AND reward_id = ?"
-# Open events that wait for their end need the rows that their reward follows from.
-_LACKING = """
-SELECT event, seq, last FROM event WHERE loop = ?1 AND state < 2 AND due IS NOT NULL AND (
-    NOT EXISTS (SELECT 1 FROM log WHERE loop = ?1 AND log.seq = event.seq)
-    OR last IS NOT NULL AND NOT EXISTS (SELECT 1 FROM log WHERE loop = ?1 AND log.seq = last))
-LIMIT 1
+# An event that is open, and whether its decision is in the database.
+_OPEN = """
+SELECT due, EXISTS (SELECT 1 FROM log WHERE log.loop = event.loop AND log.seq = event.seq)
+FROM event WHERE loop = ? AND event = ? AND state < 2
 """
 
 
@@ -36,8 +37,17 @@ class Log:
     """
 
     def __init__(self, store: Store, number: int) -> None:
+        self._store, self._number = store, number
+        self._note = archived.note(store, number)
         self._rows = store.each(_ROWS, (number,))
+        self._next: Any = None
+        self._advance()
+
+    def _advance(self) -> None:
+        """Go to the next row of the table, whose number may be a text in a changed database."""
         self._next = next(self._rows, None)
+        if self._next is not None and not isinstance(self._next[0], int):
+            self.check_end()
 
     def check(self, row: rows.AnyRow, body: bytes) -> None:
         """Raise `FileError` if the table has the next row of the log, but not as it is.
@@ -50,14 +60,40 @@ class Log:
             The row, from the archive if it is there.
         """
         if self._next is None or self._next[0] != row.seq:
-            return  # archived, or missing, which the fold reports
+            if self._next is not None and self._next[0] < row.seq:
+                self.check_end()
+            self._check_archived(row, is_here=False)
+            return
         _, *columns, kept = self._next
         wanted = [KINDS[type(row)], getattr(row, "event", None), row.at]
         if columns != wanted:
             raise FileError(f"row {row.seq} has the columns {columns} in place of {wanted}")
         if kept != body:
             raise FileError(f"row {row.seq} differs between archive and database")
-        self._next = next(self._rows, None)
+        if row.seq <= self._note.last:
+            self._check_archived(row, is_here=True)
+        self._advance()
+
+    def _check_archived(self, row: rows.AnyRow, *, is_here: bool) -> None:
+        """Raise `FileError` unless an archived row of an open event has a copy where it must.
+
+        Rewards of an event whose decision is only in the archive are late, and those of any other
+        event follow from the last row of its term. An event that is open now was always so.
+        """
+        needed = rows.Decision | rows.Served | rows.Reward | rows.Amend | rows.Counted
+        if not isinstance(row, needed):
+            return
+        is_decision = isinstance(row, rows.Decision | rows.Served)
+        for due, has_decision in self._store.query(_OPEN, (self._number, row.event)):
+            must = has_decision
+            if is_decision:
+                must = True if due is not None else self._note.has_copy(row.seq, row.at)
+            if must is not None and is_here != must:
+                has, did = ("has", "has deleted it") if is_here else ("lacks", "keeps it")
+                raise FileError(
+                    f"the database {has} row {row.seq} of event {row.event!r}, which is open: "
+                    f"`compact` {did}"
+                )
 
     def check_end(self) -> None:
         """Raise `FileError` if the table has rows that do not belong to the log."""
@@ -87,20 +123,6 @@ def check_reward(store: Store, number: int, row: rows.AnyRow) -> None:
         )
 
 
-def check_open_events(store: Store, number: int) -> None:
-    """Raise `FileError` if the database lacks a row of an event that waits for rewards.
-
-    Parameters
-    ----------
-    store : Store
-        The database.
-    number : int
-        The number of the loop.
-    """
-    for event, seq, last in store.query(_LACKING, (number,)):
-        raise FileError(f"the database lacks row {seq} or {last} of event {event!r}, which is open")
-
-
 def check_loop(store: Store, number: int, run: str, settings: LoopSettings) -> None:
     """Raise `FileError` unless a loop has the run and the settings that its log says.
 
@@ -118,7 +140,7 @@ def check_loop(store: Store, number: int, run: str, settings: LoopSettings) -> N
     [(kept_run, kept)] = store.query("SELECT run, settings FROM loop WHERE id = ?", (number,))
     try:
         is_same = LoopSettings.of(msgspec.json.decode(kept)) == settings
-    except (msgspec.MsgspecError, KeyholeError, UnicodeDecodeError) as reason:
+    except (msgspec.MsgspecError, KeyholeError, TypeError, UnicodeDecodeError) as reason:
         raise FileError(f"its settings are damaged: {reason}") from None
     if not is_same or kept_run != run:
         raise FileError("the table of loops has other settings, or another run, than its log")

@@ -79,6 +79,8 @@ def _verified(
     try:
         for seq, kind, body in all_rows(store, number, name):
             row = whole.step(seq, kind, body)
+            if body[-1:] != b"\n":  # `compact` and `export` would join it with the next row
+                raise FileError(f"row {seq} does not end in a newline")
             table.check(row, body)
             tables.check_reward(store, number, row)
             if seq in kept:
@@ -91,7 +93,6 @@ def _verified(
         if kept:
             raise FileError(f"there is a snapshot at row {min(kept)}, which the log does not have")
         tables.check_loop(store, number, whole.replay.made().run, whole.index.settings)
-        tables.check_open_events(store, number)
     except FileError as reason:
         raise FileError(f"loop {name!r}: {reason}") from None
     _check_events(store, number, name, whole.events)
@@ -133,7 +134,7 @@ def _check_events(store: Store, number: int, name: str, events: EventFile) -> No
     for kept, made in zip_longest(store.each_event(number), made_rows):
         if kept == made:
             continue
-        wrong = min(one[1].encode() for one in (kept, made) if one is not None).decode()
+        wrong = min((one[1] for one in (kept, made) if one is not None), key=_bytes)
         in_table = kept if kept is not None and kept[1] == wrong else None
         in_log = made if made is not None and made[1] == wrong else None
         raise FileError(
@@ -146,8 +147,16 @@ def _check_rewards(store: Store, number: int, name: str, events: EventFile) -> N
     """Raise if the table of rewards does not follow from the log."""
     for kept, made in zip_longest(store.each_reward(number), _rewards(events)):
         if kept != made:
-            wrong = min(one for one in (kept, made) if one is not None)
+            wrong = min(
+                (one for one in (kept, made) if one is not None),
+                key=lambda one: (_bytes(one[0]), _bytes(one[1])),
+            )
             raise FileError(f"loop {name!r}: the table of rewards does not fit the log at {wrong}")
+
+
+def _bytes(name: str | bytes) -> bytes:
+    """Return the bytes of a name, which a changed database may hold as bytes."""
+    return name.encode() if isinstance(name, str) else name
 
 
 def _rewards(events: EventFile) -> Iterator[tuple[str, str, float, int]]:

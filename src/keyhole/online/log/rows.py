@@ -418,6 +418,8 @@ OF_EVENTS = (Outcome, Activate, Due, Served, Settings)
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyRow)
 _reward_decoder = msgspec.json.Decoder(Reward)
+# Exceptions of decoding: msgspec checks the bytes of texts by Python's codec.
+_DAMAGE = (msgspec.MsgspecError, UnicodeDecodeError)
 
 
 def encoded(row: AnyRow) -> bytes:
@@ -429,7 +431,7 @@ def decoded(line: bytes) -> AnyRow:
     """Return the row of a line; raise `DamagedRow` if it is none, or of another schema."""
     try:
         row: AnyRow = _decoder.decode(line)
-    except msgspec.MsgspecError as reason:
+    except _DAMAGE as reason:
         raise DamagedRow(_schema_of(line) or str(reason)) from None
     if isinstance(row, Start) and row.schema != SCHEMA:
         raise DamagedRow(_schema_of(line))
@@ -440,7 +442,7 @@ def decoded_rewards(lines: bytes) -> list[Reward]:
     """Return the rows of lines of rewards; raise `DamagedRow` if one is none."""
     try:
         found: list[Reward] = _reward_decoder.decode_lines(lines)
-    except msgspec.MsgspecError as reason:
+    except _DAMAGE as reason:
         raise DamagedRow(str(reason)) from None
     return found
 
@@ -459,7 +461,7 @@ def _schema_of(line: bytes) -> str:
     """Return what is wrong with the row of another schema; empty if it has none."""
     try:
         found = _headed.decode(line).schema
-    except msgspec.MsgspecError:
+    except _DAMAGE:
         return ""
     ours = f"this Keyhole reads schema {SCHEMA} only"
     return "" if found == SCHEMA else f"it has schema {found}, and {ours}"
