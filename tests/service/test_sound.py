@@ -431,3 +431,20 @@ def test_totals_are_sums_to_the_last_digit(service: Service) -> None:
     totals = [loop.reward("o-1", 0.1, f"r{k}").total for k in range(10)]
     assert totals[-1] == 1.0  # and 0.9999999999999999 term by term
     agrees(service)
+
+
+@pytest.mark.parametrize("policy", ["Greedy", "EpsilonGreedy", "LinUCB"])
+def test_means_that_are_equal_as_rewards_and_not_as_compared(service: Service, policy: str) -> None:
+    """Counted from 1e16 the arms differ by less than 1; as rewards both are 1e16."""
+    settings = {"arms": ["A", "B"], "dim": 1, "intercept": True, "policy": {"name": policy}}
+    loop = service.create("home", settings)
+    for k in range(20):
+        decide(loop, f"e{k}", [1.0], exclude=["AB"[k % 2]])
+        loop.reward(f"e{k}", 1e16 + (2.0 if k == 14 else 0.0))
+    answer = decide(loop, "last", [1.0])
+    row: Any = loop.journal.row_of(loop.journal.event("last"))
+    assert row.mean[0] == row.mean[1]
+    assert row.centred[0] != row.centred[1]
+    assert sum(answer.probabilities.values()) == pytest.approx(1.0, abs=1e-12)
+    assert answer.probabilities[answer.action] == answer.probability
+    agrees(service)

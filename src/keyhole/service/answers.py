@@ -57,7 +57,8 @@ class Answers:
         if chances is None:
             chances = self._memory(len(row.mean))
         # The numbers were checked when they were made.
-        listed = chances.of(row.mean, row.width, row.optimism, row.dispersion, row.epsilon)
+        mean = row.mean if row.centred is None else row.centred
+        listed = chances.of(mean, row.width, row.optimism, row.dispersion, row.epsilon)
         found = dict(zip(map(str, names), listed, strict=True))
         if row.probability is not None:
             found[str(row.arm)] = row.probability  # the same number, to the last digit

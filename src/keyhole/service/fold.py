@@ -20,6 +20,8 @@ from keyhole.service.store import Store
 
 # Kinds of rows that are not decoded: they do not change the bandit.
 OF_EVENTS = frozenset(kind.__name__.lower() for kind in rows.OF_EVENTS)
+# Fields of a decision that a row has only where they are needed.
+SOMETIMES = ("x", "predicted", "levels", "centred")
 # Fields of a reward that determine its term in the sums.
 LEARNED_AS = ("x", "counted", "weight", "key")
 # Exceptions of rows that have the types of the schema, and values that no loop has written.
@@ -175,7 +177,7 @@ class LoopReplay(Replay):
         if row.arms is None:
             raise FileError("it has no candidates")
         found = self.bandit.fields_of(made, row.seq - 1, self._offset)
-        for name, value in ({"x": None, "predicted": None, "levels": None} | found).items():
+        for name, value in (dict.fromkeys(SOMETIMES) | found).items():
             self._check_same(name, getattr(row, name), value)
 
     def _keep(self, event: str, made: Decision | rows.Decision) -> None:

@@ -70,6 +70,7 @@ def schema(summary: Summary, *, names_are_numbers: bool) -> pa.Schema:
         "optimism": numbers,
         "dispersion": numbers,
         "epsilon": number,
+        "centred": numbers,
         "arms": arrow.list_(arm),
         "x": numbers,
         "predicted": arrow.list_(whole),

@@ -145,6 +145,9 @@ class Decision(Row, frozen=True, kw_only=True):
         learner of one's own has none.
     epsilon : float, default 0
         The probability of a uniform pick.
+    centred : list of float, optional
+        The means from the zero of rewards, as they were compared, if no score is random and that
+        zero is another number: in `mean`, which has it added, different means may be equal.
     arms : list, optional
         The candidates; all arms if it is not there.
     x : list of float, optional
@@ -183,6 +186,7 @@ class Decision(Row, frozen=True, kw_only=True):
     optimism: list[float] | None = None
     dispersion: list[float] | None = None
     epsilon: float = 0.0
+    centred: list[float] | None = None
     arms: list[Name] | None = None
     x: list[float] | None = None
     predicted: list[int] | None = None

@@ -65,4 +65,7 @@ def score_fields(description: Floats, offset: float) -> dict[str, Any]:
         The zero that rewards are counted from.
     """
     mean, width, optimism, dispersion = kernels.score_lists(description, offset)
-    return {"mean": mean, "width": width, "optimism": optimism, "dispersion": dispersion}
+    fields = {"mean": mean, "width": width, "optimism": optimism, "dispersion": dispersion}
+    if offset != 0.0 and not any(dispersion):  # which arm is best hangs on the last digit
+        fields["centred"] = description[0].tolist()
+    return fields
