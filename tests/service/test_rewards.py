@@ -319,6 +319,7 @@ def test_large_rewards_that_are_rare_are_learned_as_they_came(
             service.decide("home", DecideRequest(context=context, event_id=f"e{k}"))
             if k in value or learn == "at_once":
                 loop.reward(f"e{k}", value.get(k, (k % 3) * 0.1))
+        service.wait(loop.unit)
         clock.time += 10.0
         service.tick()
         posterior = loop.bandit.posterior

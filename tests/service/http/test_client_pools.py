@@ -224,7 +224,7 @@ def test_a_client_that_is_closed_during_requests_says_so(url: str) -> None:
             try:
                 while True:
                     client.loop("home")
-            except Exception as error:
+            except Exception as error:  # of the library, whatever it is
                 errors.append(error)
 
         threads = [threading.Thread(target=ask) for _ in range(3)]
