@@ -1,6 +1,7 @@
 """Calls that end at any line, as by Ctrl-C: the log still proves what follows."""
 
 import linecache
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,7 +41,7 @@ def lines(call: Callable[[], object], end_at: int = 0) -> int:
     call : callable
         The call.
     end_at : int, default 0
-        The line, counted from 1; 0 for none.
+        The line, counted from 1, or one soon after it; 0 for none.
     """
     count = 0
 
@@ -51,12 +52,13 @@ def lines(call: Callable[[], object], end_at: int = 0) -> int:
         # Python handles no signal where a block begins or ends, or a lock might stay locked.
         if event == "line" and not line_of(frame).startswith(("with ", "try:")):
             count += 1
-            if count == end_at:
+            # While signals are held back none ends a call: their handlers are others then.
+            if 0 < end_at <= count and signal.getsignal(signal.SIGINT) is handler:
                 sys.settrace(None)
                 raise Ended
         return trace
 
-    before = sys.gettrace()
+    before, handler = sys.gettrace(), signal.getsignal(signal.SIGINT)
     sys.settrace(trace)
     try:
         call()
@@ -64,6 +66,7 @@ def lines(call: Callable[[], object], end_at: int = 0) -> int:
         pass
     finally:
         sys.settrace(before)
+    assert signal.getsignal(signal.SIGINT) is handler
     return count
 
 
