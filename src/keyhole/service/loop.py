@@ -352,7 +352,7 @@ class Loop(LoopLearning):
                     f"{name} of loop {self.name!r} cannot change from {shown(value)} to "
                     f"{shown(given[name])}: what was learned depends on it. Create another loop"
                 )
-        settings.check_baseline([*self.bandit.arms, *settings.arms])
+        settings.check_baseline(dict.fromkeys([*self.bandit.arms, *settings.arms]))
         self._check_records(settings.arms)
         given_arms, known = settings.arms, set(self.bandit.arms)
         new: Any = [name for name in given_arms if name not in known]
