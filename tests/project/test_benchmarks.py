@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
+from benchmarks import daemon, service, serving
 from benchmarks.before import installs, measures, table, uses
 from benchmarks.peers import limits, page, process, work
 from benchmarks.peers.adapters import ADAPTERS
@@ -144,3 +146,24 @@ def test_the_working_tree_is_named_without_touching_the_index() -> None:
     assert tree == installs.working_tree()
     assert "setup.py" in installs.git("ls-tree", "--name-only", tree)
     assert installs.git("diff", "--cached", "--stat") == before
+
+
+def test_the_service_is_measured() -> None:
+    """Rows of starts and estimates, and what wrk sends to both servers; wrk itself is not here."""
+    [replay, first] = service.starts(500, 1)
+    assert float(replay["ratio"]) > 0.0
+    assert first["service"].endswith(" s")
+    [error, *_] = service.estimates(2_000, 500)
+    assert float(error["ratio"]) > 0.0
+    given = {"event_id": "e-1", "context": service.CONTEXT}
+    answers = {}
+    for kind in ("echo", "OFF"):
+        with serving.server(kind) as url:
+            answers[kind] = httpx.post(f"{url}/v1/loops/home/decide", json=given).json()
+    assert answers["echo"] == given
+    assert answers["OFF"]["action"] in serving.LOOP["arms"]
+    [unit, *_] = units = service.recorded(3)
+    assert (len(units), len(unit.rows), len(unit.events)) == (3, 1, 1)
+    assert service.bare_commits(units, 2) > 0.0
+    assert service.single_commit(units) > 0.0
+    assert daemon.EXAMPLE.count(b"|a ") == len(serving.LOOP["arms"])
