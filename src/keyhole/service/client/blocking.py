@@ -220,7 +220,7 @@ class Client(Calls):
                 pause = attempts.pause()
                 if pause is None:
                     raise attempts.error(reason) from reason
-            except Exception as reason:
+            except Exception as reason:  # of the library, which was closed or misused
                 self._pool.drop(http)
                 self._pool.check_open(reason)
                 raise
