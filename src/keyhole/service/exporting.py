@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from keyhole.errors import InvalidValue
 from keyhole.files import Path, checked_path, replacing
 from keyhole.online import Bandit, rows, write_parquet
-from keyhole.service import archived
+from keyhole.service.archived import Archive
 from keyhole.service.journal import decoded_row
 from keyhole.service.reading import WholeFold, all_rows, loop_of, reading
 from keyhole.service.store import Store
@@ -66,7 +66,7 @@ def replay(folder: Path, *, loop: str | None = None, until: int | None = None) -
     """
     with reading(folder) as store:
         number, name, key = loop_of(store, loop)
-        last = max(store.last_seq(number), archived.last(store.folder, name))
+        last = max(store.last_seq(number), Archive(store.folder, name).last())
         if until is not None and not 1 <= until <= last:
             raise InvalidValue(
                 f"until must be from 1 to {last}, the last row of loop {name!r}, got {until}"

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 
 from keyhole.errors import FileError, FileUnusable, ForgottenEvent, UnknownEvent, shown
 from keyhole.online import DECIDED, FORGOTTEN, LEARNED, UNKNOWN, rows
-from keyhole.service import archived
+from keyhole.service.archived import Archive
 from keyhole.service.events import NOT_YET, Event, EventCache, State
 from keyhole.service.store import LogRow, Store
 
@@ -219,7 +219,7 @@ class LoopJournal:
         body = self._store.row(self._loop, seq)
         if body is not None:
             return body, False
-        return archived.row(self._store.folder, self._name, seq), True
+        return Archive(self._store.folder, self._name).row(seq), True
 
 
 def decoded_row(name: str, seq: int, body: bytes) -> rows.AnyRow:

@@ -16,7 +16,7 @@ import keyhole
 from keyhole.core import kernels
 from keyhole.errors import FileError, KeyholeError, KeyholeWarning
 from keyhole.online import Bandit, LoggedBandit, rows
-from keyhole.service import archived
+from keyhole.service.archived import Archive
 from keyhole.service.events import EventCache
 from keyhole.service.fold import LoopReplay
 from keyhole.service.journal import LoopJournal
@@ -126,7 +126,7 @@ def restored(
     run : str
         The name of its run.
     """
-    last = max(store.last_seq(number), archived.last(store.folder, name))
+    last = max(store.last_seq(number), Archive(store.folder, name).last())
     before = sys.maxsize
     while (found := store.snapshot(number, before)) is not None:
         before, _, checksum, model = found
@@ -159,7 +159,7 @@ def from_archive(
     store, number, name, journal, key, run
         As in `restored`.
     """
-    if archived.last(store.folder, name) == 0:
+    if Archive(store.folder, name).last() == 0:
         return None
     whole = WholeFold(store, number, name, key, verifies=False)
     with warnings.catch_warnings():

@@ -65,7 +65,7 @@ def all_rows(store: Store, number: int, name: str) -> Iterator[tuple[int, str, b
         Its name.
     """
     last = 0
-    for seq, kind, body in archived.rows(store.folder, name):
+    for seq, kind, body in archived.Archive(store.folder, name).rows():
         last = seq
         yield seq, kind, body
     yield from store.rows(number, last)
@@ -92,7 +92,7 @@ class WholeFold:
         self, store: Store, number: int, name: str, key: bytes, *, verifies: bool = True
     ) -> None:
         # Decisions are found by the events of the log itself, and not by the tables.
-        self.events = EventFile(archived.last(store.folder, name))
+        self.events = EventFile(archived.Archive(store.folder, name).last())
         self.index = Index(self.events, name)
         self.journal = LoopJournal(number, name, store, self.events, lambda: 0.0)
         self.replay = LoopReplay(self.journal, key, verifies=verifies)
