@@ -217,15 +217,16 @@ def check(store: Store) -> None:
         The database; the archive is beside it.
     """
     folder = store.folder
-    loops: dict[str, int] = dict(store.query("SELECT name, id FROM loop"))
+    loops = store.loops()
+    names = {loop.name for loop in loops}
     place = os.path.join(folder, FOLDER)
     for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
-        if name not in loops and Archive(folder, name).files():
+        if name not in names and Archive(folder, name).files():
             raise FileError(
                 f"{place} has rows of loop {name!r}, which {store.path} does not have: restore the "
                 "database that belongs to the archive, or move the archive to another place"
             )
-    for name, number in loops.items():
+    for number, name, _ in loops:
         archive = Archive(folder, name)
         found, wanted = archive.checked_last(), noted(store, number)
         if found < wanted:

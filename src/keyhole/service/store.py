@@ -36,6 +36,24 @@ RewardRow = tuple[int, str, str, int, float, int]  # and of `reward`
 Statement = tuple[str, tuple[Any, ...]]  # a statement and its values
 
 
+class LoopRow(NamedTuple):
+    """A row of the table `loop`, but for what follows from the log: settings and run.
+
+    Attributes
+    ----------
+    number : int
+        The number of the loop.
+    name : str
+        Its name.
+    draw_key : bytes
+        The key of its draws.
+    """
+
+    number: int
+    name: str
+    draw_key: bytes
+
+
 class Unit(NamedTuple):
     """Rows and statements that are committed as a whole, or not at all."""
 
@@ -263,6 +281,20 @@ class Store:
         self.confirmed_in = time.perf_counter() - started
 
     # -- reading ----------------------------------------------------------------------------------
+
+    def loops(self) -> list[LoopRow]:
+        """Return all loops, in the order of their numbers."""
+        listed = self.query("SELECT id, name, draw_key FROM loop ORDER BY id")
+        return [LoopRow(*one) for one in listed]
+
+    def settings_and_run(self, loop: int) -> tuple[bytes, str]:
+        """Return the settings of a loop, as JSON, and the name of its run.
+
+        They are not read with those of all other loops, one of which may be damaged.
+        """
+        statement = "SELECT settings, run FROM loop WHERE id = ?"
+        [(settings, run)] = self.query(statement, (loop,))
+        return settings, run
 
     def event(self, loop: int, name: str) -> Event | None:
         """Return an event of a loop, or None.

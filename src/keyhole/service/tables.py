@@ -137,7 +137,7 @@ def check_loop(store: Store, number: int, run: str, settings: LoopSettings) -> N
     settings : LoopSettings
         Its last settings.
     """
-    [(kept_run, kept)] = store.query("SELECT run, settings FROM loop WHERE id = ?", (number,))
+    kept, kept_run = store.settings_and_run(number)
     try:
         is_same = LoopSettings.of(msgspec.json.decode(kept)) == settings
     except (msgspec.MsgspecError, KeyholeError, TypeError, UnicodeDecodeError) as reason:
