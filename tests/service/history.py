@@ -26,8 +26,9 @@ from keyhole.service.fold import LoopReplay
 from keyhole.service.folder import DATABASE
 from keyhole.service.journal import LoopJournal
 from keyhole.service.packing import packed, unpacked
+from keyhole.service.reader import LoopRow
 from keyhole.service.reading import WholeFold
-from keyhole.service.store import LoopRow, Store
+from keyhole.service.store import Store
 from tests.service.driving import Answer, Ask
 from tests.service.rebuilding import DEFERRED, FORGOTTEN, Known, Rebuilt, tables_of
 

@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 
 from keyhole.errors import FileError, shown
-from keyhole.service.store import Store
+from keyhole.service.reader import Reader
 
 FOLDER = "archive"  # of all loops, in that of the service
 FILE = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
@@ -163,12 +163,12 @@ def _lines(path: str) -> Iterator[tuple[int, str, bytes]]:
         raise FileError(f"{path} is damaged after row {seq}: {reason}") from None
 
 
-def noted(store: Store, number: int) -> int:
+def noted(store: Reader, number: int) -> int:
     """Return the number of the last archived row according to the database, or 0.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     number : int
         The number of the loop.
@@ -176,12 +176,12 @@ def noted(store: Store, number: int) -> int:
     return note(store, number).last
 
 
-def note(store: Store, number: int) -> Note:
+def note(store: Reader, number: int) -> Note:
     """Return what the database notes of the archive of a loop, or raise `FileError`.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     number : int
         The number of the loop.
@@ -205,7 +205,7 @@ def note_name(number: int) -> str:
     return f"archived {number}"
 
 
-def check(store: Store) -> None:
+def check(store: Reader) -> None:
     """Raise `FileError` unless archive and database belong together.
 
     A restored database beside a newer archive would reuse the numbers of archived rows; without its
@@ -213,7 +213,7 @@ def check(store: Store) -> None:
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database; the archive is beside it.
     """
     folder = store.folder

@@ -9,14 +9,14 @@ from keyhole.errors import InvalidValue
 from keyhole.files import Path, checked_path, replacing
 from keyhole.online import Bandit, rows, write_parquet
 from keyhole.service.journal import decoded_row
+from keyhole.service.reader import LoopRow, Reader
 from keyhole.service.reading import WholeFold, all_rows, last_row, loop_of, reading
-from keyhole.service.store import LoopRow, Store
 
 
 class _Rows:
     """The rows of a loop, which can be read twice."""
 
-    def __init__(self, store: Store, loop: LoopRow) -> None:
+    def __init__(self, store: Reader, loop: LoopRow) -> None:
         self._store, self._loop = store, loop
 
     def __iter__(self) -> Iterator[rows.AnyRow]:

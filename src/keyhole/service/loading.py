@@ -21,9 +21,10 @@ from keyhole.service.fold import LoopReplay
 from keyhole.service.journal import LoopJournal
 from keyhole.service.loop import Loop
 from keyhole.service.packing import packed, unpacked
+from keyhole.service.reader import LoopRow, Reader
 from keyhole.service.reading import WholeFold, all_rows, last_row
 from keyhole.service.settings import LoopSettings
-from keyhole.service.store import LoopRow, Store, Unit
+from keyhole.service.store import Unit
 
 # Events that a loop keeps in memory; one of 5 arms and dim 10 takes 1.3 kB.
 CACHED_EVENTS = 20_000
@@ -32,7 +33,7 @@ CACHED_EVENTS = 20_000
 class Place(NamedTuple):
     """The database, the writer and the clock of a service."""
 
-    store: Store
+    store: Reader
     submit: Callable[[Unit], int]
     committed: Callable[[], int]
     now: Callable[[], float]
@@ -95,7 +96,7 @@ def loaded(place: Place, row: LoopRow) -> Loop:
     return Loop(row.number, row.name, settings, bandit, journal, events, place.submit, place.now)
 
 
-def restored(store: Store, row: LoopRow, journal: LoopJournal, run: str) -> LoggedBandit | None:
+def restored(store: Reader, row: LoopRow, journal: LoopJournal, run: str) -> LoggedBandit | None:
     """Return the bandit of a loop's last snapshot, and set the journal to its row; or None.
 
     A snapshot only saves time. A damaged one is skipped, with a warning: the one before
@@ -103,7 +104,7 @@ def restored(store: Store, row: LoopRow, journal: LoopJournal, run: str) -> Logg
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     row : LoopRow
         The loop.
@@ -135,7 +136,9 @@ def restored(store: Store, row: LoopRow, journal: LoopJournal, run: str) -> Logg
     return from_archive(store, row, journal, run)
 
 
-def from_archive(store: Store, row: LoopRow, journal: LoopJournal, run: str) -> LoggedBandit | None:
+def from_archive(
+    store: Reader, row: LoopRow, journal: LoopJournal, run: str
+) -> LoggedBandit | None:
     """Return the bandit of all rows of a loop; None if none were archived: the database has them.
 
     Parameters

@@ -15,26 +15,26 @@ from keyhole.service.fold import MALFORMED, LoopReplay, malformed
 from keyhole.service.folder import DATABASE
 from keyhole.service.index import Index
 from keyhole.service.journal import LoopJournal, decoded_row
-from keyhole.service.store import LoopRow, Store
+from keyhole.service.reader import LoopRow, Reader, opened_reader
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[Store]:
+def reading(folder: Path) -> Iterator[Reader]:
     """Open the database of a folder, which may be in use, to read; or raise `FileMissing`."""
     path = os.path.join(checked_path("folder", folder), DATABASE)
     if not os.path.exists(path):
         raise FileMissing(f"there is no service in {folder}: {DATABASE} is missing")
-    with Store.reading(path) as store:
+    with opened_reader(path) as store:
         archived.check(store)
         yield store
 
 
-def loop_of(store: Store, name: str | None) -> LoopRow:
+def loop_of(store: Reader, name: str | None) -> LoopRow:
     """Return a loop: the only one, if no name is given.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     name : str, optional
         The name.
@@ -51,12 +51,12 @@ def loop_of(store: Store, name: str | None) -> LoopRow:
     return found[0]
 
 
-def last_row(store: Store, loop: LoopRow) -> int:
+def last_row(store: Reader, loop: LoopRow) -> int:
     """Return the number of the last row of a loop, which may be archived.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     loop : LoopRow
         The loop.
@@ -64,12 +64,12 @@ def last_row(store: Store, loop: LoopRow) -> int:
     return max(store.last_seq(loop.number), archived.Archive(store.folder, loop.name).last())
 
 
-def all_rows(store: Store, loop: LoopRow) -> Iterator[tuple[int, str, bytes]]:
+def all_rows(store: Reader, loop: LoopRow) -> Iterator[tuple[int, str, bytes]]:
     """Yield number, kind and body of every row of a loop, archived ones first.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     loop : LoopRow
         The loop.
@@ -86,7 +86,7 @@ class WholeFold:
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     loop : LoopRow
         The loop.
@@ -94,7 +94,7 @@ class WholeFold:
         Make every decision again, and compare it with its row.
     """
 
-    def __init__(self, store: Store, loop: LoopRow, *, verifies: bool = True) -> None:
+    def __init__(self, store: Reader, loop: LoopRow, *, verifies: bool = True) -> None:
         # Decisions are found by the events of the log itself, and not by the tables.
         self.events = EventFile(archived.Archive(store.folder, loop.name).last())
         self.index = Index(self.events, loop.name)

@@ -23,10 +23,11 @@ from keyhole.service.digests import request_digest
 from keyhole.service.folder import Folder
 from keyhole.service.learning import MAX_DUE
 from keyhole.service.loop import Decided, Loop
+from keyhole.service.reader import LoopRow
 from keyhole.service.requests import DecideRequest
 from keyhole.service.schema import TRIALS
 from keyhole.service.settings import LoopSettings
-from keyhole.service.store import LoopRow, Store, Unit
+from keyhole.service.store import Store, Unit
 from keyhole.service.writer import Writer
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -16,8 +16,9 @@ from keyhole.service.eventfile import EventFile
 from keyhole.service.fold import LoopReplay
 from keyhole.service.loading import fingerprint
 from keyhole.service.packing import are_close, digest, packed
+from keyhole.service.reader import LoopRow, Reader
 from keyhole.service.reading import WholeFold, all_rows, reading
-from keyhole.service.store import LoopRow, Store, event_row
+from keyhole.service.store import event_row
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def verify(folder: Path, progress: Callable[[str, int], None] | None = None) -> 
         return [_verified(store, loop, say) for loop in listed]
 
 
-def _verified(store: Store, loop: LoopRow, progress: Callable[[str, int], None]) -> Verified:
+def _verified(store: Reader, loop: LoopRow, progress: Callable[[str, int], None]) -> Verified:
     number, name, _ = loop
     whole = WholeFold(store, loop)
     kept = {seq: (mark, checksum) for seq, mark, checksum in store.snapshots(number)}
@@ -127,7 +128,7 @@ def _check_snapshot(replay: LoopReplay, seq: int, mark: str, checksum: bytes, mo
         raise FileError(f"the snapshot at row {seq} is not the state of the rows up to it")
 
 
-def _check_events(store: Store, loop: LoopRow, events: EventFile) -> None:
+def _check_events(store: Reader, loop: LoopRow, events: EventFile) -> None:
     """Raise if the table of events does not follow from the log."""
     made_rows = (event_row(loop.number, event) for event in events.each())
     for kept, made in zip_longest(store.each_event(loop.number), made_rows):
@@ -142,7 +143,7 @@ def _check_events(store: Store, loop: LoopRow, events: EventFile) -> None:
         )
 
 
-def _check_rewards(store: Store, loop: LoopRow, events: EventFile) -> None:
+def _check_rewards(store: Reader, loop: LoopRow, events: EventFile) -> None:
     """Raise if the table of rewards does not follow from the log."""
     for kept, made in zip_longest(store.each_reward(loop.number), _rewards(events)):
         if kept != made:
