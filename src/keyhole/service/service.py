@@ -7,7 +7,6 @@ disk; an answer must not be sent before.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -24,13 +23,12 @@ from keyhole.service.folder import Folder
 from keyhole.service.learning import MAX_DUE
 from keyhole.service.loop import Decided, Loop
 from keyhole.service.reader import LoopRow
-from keyhole.service.requests import DecideRequest
+from keyhole.service.requests import DecideRequest, check_name
 from keyhole.service.schema import TRIALS
 from keyhole.service.settings import LoopSettings
 from keyhole.service.store import Store, Unit
 from keyhole.service.writer import Writer
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # Rows after which a snapshot is made: a start reads only the rows after the last one.
 SNAPSHOT_EVERY = 20_000
 # Ids of a loop's events that a tick reads, after a start: 5 ms.
@@ -180,11 +178,7 @@ class Service:
         bandit : Bandit, optional
             The bandit that a new loop continues.
         """
-        if not NAME.fullmatch(name):
-            raise InvalidValue(
-                "the name of a loop must be 1 to 100 letters, digits, '.', '_' or '-', and begin "
-                f"with a letter or digit, got {shown(name)}"
-            )
+        check_name("the name of a loop", name)
         checked = LoopSettings.of(settings)
         checked.check_mode()
         self._check_usable()
