@@ -156,7 +156,7 @@ class LoopReplay(Replay):
         self.bandit.tell = _nothing
         if self.verify:
             # These fields repeat the bandit's file, for readers of the log.
-            found = {**self.bandit._start_fields(), "arms": list(self.bandit.arms)}
+            found = {**self.bandit.start_fields(), "arms": list(self.bandit.arms)}
             for name in ("arms", "policy", "sharing", "prior_precision", "keyed"):
                 if getattr(row, name) != found[name]:
                     raise FileError(
@@ -168,7 +168,7 @@ class LoopReplay(Replay):
         return None if row.arms is None else bandit_among(self.bandit.arms, tuple(row.arms))
 
     def _made_again(self, row: rows.Decision) -> Decision:
-        self._offset = self.bandit._observer.offset
+        self._offset = self.bandit.rewards_offset
         return super()._made_again(row)
 
     def _check(self, row: rows.Decision, made: Decision) -> None:
