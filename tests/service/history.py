@@ -26,6 +26,7 @@ from keyhole.service.fold import LoopReplay
 from keyhole.service.folder import DATABASE
 from keyhole.service.journal import LoopJournal
 from keyhole.service.packing import packed, unpacked
+from keyhole.service.reader import LoopRow
 from keyhole.service.reading import WholeFold
 from keyhole.service.store import Store
 from tests.service.driving import Answer, Ask
@@ -164,7 +165,7 @@ def replay(
     """
     key, run = secrets
     if verifies:  # as `verify` does, with the events of each row's time
-        whole = WholeFold(store, number, name, key)
+        whole = WholeFold(store, LoopRow(number, name, key))
         for row in store.rows(number):
             whole.step(*row)
         made: LoggedBandit = whole.replay.made()

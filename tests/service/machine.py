@@ -114,7 +114,7 @@ class Clients(RuleBasedStateMachine):
     ) -> None:
         self.learner = learner
         settings = self.full(reward, mode, add_arms=True)
-        with patch("keyhole.service.loading.secrets.token_bytes", lambda n: bytes(range(n))):
+        with patch("keyhole.service.service.secrets.token_bytes", lambda n: bytes(range(n))):
             loop = self.service.create("home", settings)  # the same arms are chosen every time
         self.service.wait(loop.unit)
         self.contract = Contract(settings)

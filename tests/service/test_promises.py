@@ -182,7 +182,7 @@ def test_pages_of_the_log_have_every_row_once(
     for k in range(8):
         decide(service, "home", f"e{k}")
     for size in (1, 3, 5, 10, 11):
-        monkeypatch.setattr("keyhole.service.store.PAGE", size)
+        monkeypatch.setattr("keyhole.service.reader.PAGE", size)
         for after, limit, wanted in ((0, -1, range(1, 11)), (4, 5, range(5, 10)), (9, 9, (10,))):
             found = [seq for seq, *_ in service.store.rows(loop.number, after, limit)]
             assert found == list(wanted)

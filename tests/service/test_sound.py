@@ -378,7 +378,7 @@ def test_a_damaged_archive_is_named(tmp_path: Path, place: int) -> None:
     with Service(tmp_path) as service:
         played(service.create("home", PLAIN), 40)
     compact(tmp_path, keep=0.0)
-    [(_, _, path)] = archived.files(str(tmp_path), "home")
+    [(_, _, path)] = archived.Archive(str(tmp_path), "home").files()
     content = bytearray(Path(path).read_bytes())
     content[place] ^= 0xFF
     Path(path).write_bytes(content)

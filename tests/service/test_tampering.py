@@ -440,7 +440,8 @@ def test_copies_of_open_events_without_an_end_are_there(
 def test_copies_that_were_deleted_do_not_come_back(tmp_path: Path) -> None:
     """Their rewards were answered as late."""
     compacted_twice(tmp_path)
-    [body] = [body for _, _, body in archived.rows(str(tmp_path), "home") if b'"o-0"' in body][:1]
+    archive = archived.Archive(str(tmp_path), "home")
+    body = next(body for _, _, body in archive.rows() if b'"o-0"' in body)
     row = msgspec.json.decode(body)
     statement = "INSERT INTO log VALUES (1, ?, ?, 'decision', 'o-0', ?)"
     changed(tmp_path, statement, row["seq"], row["at"], body)

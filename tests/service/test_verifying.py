@@ -344,7 +344,7 @@ def test_events_beyond_those_in_memory_are_verified(
     if is_archived:
         compact(tmp_path, keep=0.0)
     with monkeypatch.context() as patched:
-        patched.setattr(archived, "row", None)  # it would read a file from its beginning
+        patched.setattr(archived.Archive, "row", None)  # it would read a file from its beginning
         [found] = verify(tmp_path)
     assert found.decisions == 120
     with Service(tmp_path) as service:

@@ -16,8 +16,9 @@ from typing import Annotated
 import msgspec
 
 from keyhole.errors import FileError, shown
-from keyhole.service.store import Store
+from keyhole.service.reader import Reader
 
+FOLDER = "archive"  # of all loops, in that of the service
 FILE = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
 # Exceptions of reading a damaged file.
 DAMAGE = (OSError, EOFError, zlib.error, msgspec.MsgspecError, UnicodeDecodeError)
@@ -81,8 +82,8 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return not any(seq <= last and at <= cutoff for last, cutoff in self.cutoffs)
 
 
-def files(folder: str, loop: str) -> list[tuple[int, int, str]]:
-    """Return first row, last row and path of the archived files of a loop, in order.
+class Archive:
+    """The archived rows of a loop.
 
     Parameters
     ----------
@@ -91,60 +92,62 @@ def files(folder: str, loop: str) -> list[tuple[int, int, str]]:
     loop : str
         The name of the loop.
     """
-    place = os.path.join(folder, "archive", loop)
-    found = []
-    for name in os.listdir(place) if os.path.isdir(place) else ():
-        match = FILE.fullmatch(name)
-        if match:
-            found.append((int(match[1]), int(match[2]), os.path.join(place, name)))
-    return sorted(found)
 
+    def __init__(self, folder: str, loop: str) -> None:
+        self.place = os.path.join(folder, FOLDER, loop)
+        self._loop = loop
 
-def last(folder: str, loop: str) -> int:
-    """Return the number of the last archived row of a loop, or 0.
+    def files(self) -> list[tuple[int, int, str]]:
+        """Return first row, last row and path of the files, in order."""
+        found = []
+        for name in os.listdir(self.place) if os.path.isdir(self.place) else ():
+            match = FILE.fullmatch(name)
+            if match:
+                found.append((int(match[1]), int(match[2]), os.path.join(self.place, name)))
+        return sorted(found)
 
-    Parameters
-    ----------
-    folder : str
-        The folder of the service.
-    loop : str
-        The name of the loop.
-    """
-    found = files(folder, loop)
-    return found[-1][1] if found else 0
+    def last(self) -> int:
+        """Return the number of the last row, or 0."""
+        found = self.files()
+        return found[-1][1] if found else 0
 
+    def checked_last(self) -> int:
+        """Return the number of the last row; raise `FileError` if a file is missing."""
+        end = 0
+        for first, last, _ in self.files():
+            if first != end + 1:
+                raise FileError(
+                    f"{self.place} has no file with row {end + 1} of loop {self._loop!r}: "
+                    "restore it"
+                )
+            end = last
+        return end
 
-def rows(folder: str, loop: str) -> Iterator[tuple[int, str, bytes]]:
-    """Yield number, kind and body of the archived rows of a loop.
+    def rows(self) -> Iterator[tuple[int, str, bytes]]:
+        """Yield number, kind and body of the rows."""
+        self.checked_last()
+        for first, _, path in self.files():
+            expected = first
+            for seq, kind, line in _lines(path):
+                if seq != expected:
+                    raise FileError(f"{path} has row {seq} in place of {expected}")
+                yield seq, kind, line
+                expected = seq + 1
 
-    Parameters
-    ----------
-    folder : str
-        The folder of the service.
-    loop : str
-        The name of the loop.
-    """
-    _checked_last(folder, loop)
-    for first, _, path in files(folder, loop):
-        expected = first
-        for seq, kind, line in _lines(path):
-            if seq != expected:
-                raise FileError(f"{path} has row {seq} in place of {expected}")
-            yield seq, kind, line
-            expected = seq + 1
-
-
-def _checked_last(folder: str, loop: str) -> int:
-    """Return the number of the last archived row; raise `FileError` if a file is missing."""
-    end = 0
-    for first, last, path in files(folder, loop):
-        if first != end + 1:
-            raise FileError(
-                f"{os.path.dirname(path)} has no file with row {end + 1} of loop {loop!r}: "
-                "restore it"
-            )
-        end = last
-    return end
+    def row(self, seq: int) -> bytes:
+        """Return a row, or raise `FileError`; this reads a file up to the row."""
+        for first, last, path in self.files():
+            if first <= seq <= last:
+                try:
+                    with gzip.open(path, "rb") as file:
+                        body = next(islice(file, seq - first, None), b"")
+                    is_found = msgspec.json.decode(body, type=_Kind).seq == seq
+                except DAMAGE as reason:
+                    raise FileError(f"{path} is damaged before or at row {seq}: {reason}") from None
+                if not is_found:
+                    raise FileError(f"{path} does not have row {seq} in its place")
+                return body
+        raise FileError(f"row {seq} of loop {self._loop!r} is neither in the database nor archived")
 
 
 def _lines(path: str) -> Iterator[tuple[int, str, bytes]]:
@@ -160,38 +163,12 @@ def _lines(path: str) -> Iterator[tuple[int, str, bytes]]:
         raise FileError(f"{path} is damaged after row {seq}: {reason}") from None
 
 
-def row(folder: str, loop: str, seq: int) -> bytes:
-    """Return an archived row, or raise `FileError`; this reads a file up to the row.
-
-    Parameters
-    ----------
-    folder : str
-        The folder of the service.
-    loop : str
-        The name of the loop.
-    seq : int
-        The number of the row.
-    """
-    for first, last, path in files(folder, loop):
-        if first <= seq <= last:
-            try:
-                with gzip.open(path, "rb") as file:
-                    body = next(islice(file, seq - first, None), b"")
-                is_found = msgspec.json.decode(body, type=_Kind).seq == seq
-            except DAMAGE as reason:
-                raise FileError(f"{path} is damaged before or at row {seq}: {reason}") from None
-            if not is_found:
-                raise FileError(f"{path} does not have row {seq} in its place")
-            return body
-    raise FileError(f"row {seq} of loop {loop!r} is neither in the database nor archived")
-
-
-def noted(store: Store, number: int) -> int:
+def noted(store: Reader, number: int) -> int:
     """Return the number of the last archived row according to the database, or 0.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     number : int
         The number of the loop.
@@ -199,12 +176,12 @@ def noted(store: Store, number: int) -> int:
     return note(store, number).last
 
 
-def note(store: Store, number: int) -> Note:
+def note(store: Reader, number: int) -> Note:
     """Return what the database notes of the archive of a loop, or raise `FileError`.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     number : int
         The number of the loop.
@@ -228,7 +205,7 @@ def note_name(number: int) -> str:
     return f"archived {number}"
 
 
-def check(store: Store) -> None:
+def check(store: Reader) -> None:
     """Raise `FileError` unless archive and database belong together.
 
     A restored database beside a newer archive would reuse the numbers of archived rows; without its
@@ -236,29 +213,31 @@ def check(store: Store) -> None:
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database; the archive is beside it.
     """
     folder = store.folder
-    loops: dict[str, int] = dict(store.query("SELECT name, id FROM loop"))
-    place = os.path.join(folder, "archive")
+    loops = store.loops()
+    names = {loop.name for loop in loops}
+    place = os.path.join(folder, FOLDER)
     for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
-        if name not in loops and files(folder, name):
+        if name not in names and Archive(folder, name).files():
             raise FileError(
                 f"{place} has rows of loop {name!r}, which {store.path} does not have: restore the "
                 "database that belongs to the archive, or move the archive to another place"
             )
-    for name, number in loops.items():
-        found, wanted = _checked_last(folder, name), noted(store, number)
+    for number, name, _ in loops:
+        archive = Archive(folder, name)
+        found, wanted = archive.checked_last(), noted(store, number)
         if found < wanted:
             raise FileError(
                 f"the rows of loop {name!r} up to {wanted} were archived, and "
-                f"{os.path.join(place, name)} ends at {found}: restore the archive"
+                f"{archive.place} ends at {found}: restore the archive"
             )
         # An interrupted `compact` has written files, and deleted nothing.
-        if found > wanted and store.row(number, found) != row(folder, name, found):
+        if found > wanted and store.row(number, found) != archive.row(found):
             raise FileError(
-                f"{os.path.join(place, name)} reaches to row {found}, which is not that of "
+                f"{archive.place} reaches to row {found}, which is not that of "
                 f"{store.path}: the two are of different times. Restore both from one backup"
             )
         if found > wanted and store.count(number, wanted, found) < found - wanted:

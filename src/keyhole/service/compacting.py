@@ -74,17 +74,16 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
     loop = service.loop(name)
     service.keep(loop)
     service.wait(loop.unit)
-    after = archived.last(service.path, name)
-    archive = os.path.join(service.path, "archive")
-    place = os.path.join(archive, name)
-    for one in (archive, place):
+    archive = archived.Archive(service.path, name)
+    after, above = archive.last(), os.path.dirname(archive.place)
+    for one in (above, archive.place):
         if os.path.islink(one):
             raise FileUnusable(f"{one} must be a folder, got a link: mount a disk there instead")
         os.makedirs(one, mode=0o700, exist_ok=True)
         hand_to_owner(one)
     for first in range(after + 1, loop.version + 1, ROWS):
         last = min(first + ROWS - 1, loop.version)
-        path = os.path.join(place, f"{first}-{last}.jsonl.gz")
+        path = os.path.join(archive.place, f"{first}-{last}.jsonl.gz")
         with (
             replacing(path) as target,
             gzip.GzipFile(fileobj=target, mode="wb", mtime=0) as file,
@@ -93,7 +92,7 @@ def _compacted(service: Service, name: str, keep: float) -> Compacted:
                 file.write(body)
         hand_to_owner(path)
     # Also if an earlier call made the folders and was interrupted.
-    for one in (archive, service.path):
+    for one in (above, service.path):
         sync_folder(one)
     cutoff = min(LONGEST, max(-LONGEST, service.now() - keep))  # a number, also if keep is NaN
     note = archived.note(service.store, loop.number).after(loop.version, cutoff)

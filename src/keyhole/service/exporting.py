@@ -8,21 +8,20 @@ from collections.abc import Iterator
 from keyhole.errors import InvalidValue
 from keyhole.files import Path, checked_path, replacing
 from keyhole.online import Bandit, rows, write_parquet
-from keyhole.service import archived
 from keyhole.service.journal import decoded_row
-from keyhole.service.reading import WholeFold, all_rows, loop_of, reading
-from keyhole.service.store import Store
+from keyhole.service.reader import LoopRow, Reader
+from keyhole.service.reading import WholeFold, all_rows, last_row, loop_of, reading
 
 
 class _Rows:
     """The rows of a loop, which can be read twice."""
 
-    def __init__(self, store: Store, number: int, name: str) -> None:
-        self._loop = (store, number, name)
+    def __init__(self, store: Reader, loop: LoopRow) -> None:
+        self._store, self._loop = store, loop
 
     def __iter__(self) -> Iterator[rows.AnyRow]:
-        name = f"loop {self._loop[2]!r}"
-        return (decoded_row(name, seq, body) for seq, _, body in all_rows(*self._loop))
+        name, listed = f"loop {self._loop.name!r}", all_rows(self._store, self._loop)
+        return (decoded_row(name, seq, body) for seq, _, body in listed)
 
 
 def export(folder: Path, target: Path, *, loop: str | None = None) -> int:
@@ -41,15 +40,15 @@ def export(folder: Path, target: Path, *, loop: str | None = None) -> int:
     if not path.endswith((".parquet", ".jsonl")):
         raise InvalidValue(f"target must end in .parquet or .jsonl, got {path}")
     with reading(folder) as store:
-        number, name, _ = loop_of(store, loop)
+        found = loop_of(store, loop)
         if path.endswith(".jsonl"):
             n = 0
             with replacing(target) as file:
-                for _, _, body in all_rows(store, number, name):
+                for _, _, body in all_rows(store, found):
                     file.write(body)
                     n += 1
             return n
-        return write_parquet(_Rows(store, number, name), target)
+        return write_parquet(_Rows(store, found), target)
 
 
 def replay(folder: Path, *, loop: str | None = None, until: int | None = None) -> Bandit:
@@ -65,14 +64,14 @@ def replay(folder: Path, *, loop: str | None = None, until: int | None = None) -
         The number of the last row; all by default.
     """
     with reading(folder) as store:
-        number, name, key = loop_of(store, loop)
-        last = max(store.last_seq(number), archived.last(store.folder, name))
+        found = loop_of(store, loop)
+        last = last_row(store, found)
         if until is not None and not 1 <= until <= last:
             raise InvalidValue(
-                f"until must be from 1 to {last}, the last row of loop {name!r}, got {until}"
+                f"until must be from 1 to {last}, the last row of loop {found.name!r}, got {until}"
             )
-        whole = WholeFold(store, number, name, key)
-        for seq, kind, body in all_rows(store, number, name):
+        whole = WholeFold(store, found)
+        for seq, kind, body in all_rows(store, found):
             if until is not None and seq > until:
                 break
             whole.step(seq, kind, body)

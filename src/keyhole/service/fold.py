@@ -16,7 +16,7 @@ from keyhole.service import pages
 from keyhole.service.candidates import bandit_among
 from keyhole.service.journal import LoopJournal, decoded_row
 from keyhole.service.pages import Page
-from keyhole.service.store import Store
+from keyhole.service.reader import Reader
 
 # Kinds of rows that are not decoded: they do not change the bandit.
 OF_EVENTS = frozenset(kind.__name__.lower() for kind in rows.OF_EVENTS)
@@ -72,12 +72,12 @@ class LoopReplay(Replay):
         bandit: LoggedBandit = self.made()
         return bandit
 
-    def catch_up(self, store: Store, number: int) -> LoggedBandit:
+    def catch_up(self, store: Reader, number: int) -> LoggedBandit:
         """Take in all further rows of a loop, and return the bandit.
 
         Parameters
         ----------
-        store : Store
+        store : Reader
             The database.
         number : int
             The number of the loop.
@@ -92,12 +92,12 @@ class LoopReplay(Replay):
             if not self.bandit.learns_in_order:
                 return self.fold(store.rows(number, self.journal.seq))
 
-    def _take_pages(self, store: Store, number: int) -> Page | None:
+    def _take_pages(self, store: Reader, number: int) -> Page | None:
         """Take in pages, and return the first one that must be taken in row by row.
 
         Parameters
         ----------
-        store : Store
+        store : Reader
             The database.
         number : int
             The number of the loop.
@@ -156,7 +156,7 @@ class LoopReplay(Replay):
         self.bandit.tell = _nothing
         if self.verify:
             # These fields repeat the bandit's file, for readers of the log.
-            found = {**self.bandit._start_fields(), "arms": list(self.bandit.arms)}
+            found = {**self.bandit.start_fields(), "arms": list(self.bandit.arms)}
             for name in ("arms", "policy", "sharing", "prior_precision", "keyed"):
                 if getattr(row, name) != found[name]:
                     raise FileError(
@@ -168,7 +168,7 @@ class LoopReplay(Replay):
         return None if row.arms is None else bandit_among(self.bandit.arms, tuple(row.arms))
 
     def _made_again(self, row: rows.Decision) -> Decision:
-        self._offset = self.bandit._observer.offset
+        self._offset = self.bandit.rewards_offset
         return super()._made_again(row)
 
     def _check(self, row: rows.Decision, made: Decision) -> None:

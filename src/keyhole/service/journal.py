@@ -7,9 +7,10 @@ from typing import Any, TypeVar, get_args
 
 from keyhole.errors import FileError, FileUnusable, ForgottenEvent, UnknownEvent, shown
 from keyhole.online import DECIDED, FORGOTTEN, LEARNED, UNKNOWN, rows
-from keyhole.service import archived
+from keyhole.service.archived import Archive
 from keyhole.service.events import NOT_YET, Event, EventCache, State
-from keyhole.service.store import LogRow, Store
+from keyhole.service.reader import Reader
+from keyhole.service.store import LogRow
 
 Kind = TypeVar("Kind", bound=rows.AnyRow)
 # Their names, as the database has them.
@@ -28,7 +29,7 @@ class LoopJournal:
         The number of the loop.
     name : str
         Its name, for messages.
-    store : Store
+    store : Reader
         The database.
     events : EventCache
         The events of the loop.
@@ -37,7 +38,7 @@ class LoopJournal:
     """
 
     def __init__(
-        self, loop: int, name: str, store: Store, events: EventCache, now: Callable[[], float]
+        self, loop: int, name: str, store: Reader, events: EventCache, now: Callable[[], float]
     ) -> None:
         self._loop, self._name, self._store = loop, name, store
         self._events, self._now = events, now
@@ -219,7 +220,7 @@ class LoopJournal:
         body = self._store.row(self._loop, seq)
         if body is not None:
             return body, False
-        return archived.row(self._store.folder, self._name, seq), True
+        return Archive(self._store.folder, self._name).row(seq), True
 
 
 def decoded_row(name: str, seq: int, body: bytes) -> rows.AnyRow:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import secrets
 import sys
 import time
@@ -25,6 +24,7 @@ import msgspec
 from keyhole.errors import FileError, InvalidValue, shown
 from keyhole.files import Path, checked_path, naming, replacing
 from keyhole.service.folder import hand_to_owner, make_folder, open_own
+from keyhole.service.requests import check_name
 
 if sys.platform != "win32":
     import fcntl
@@ -32,7 +32,6 @@ if sys.platform != "win32":
 Role = Literal["decide", "reward", "read", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
 FILE = "keys.json"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # Makes a key recognisable, in logs and to scanners of repositories.
 PREFIX = "kh_"
 
@@ -160,11 +159,8 @@ class KeyFile:
             When it ends, in seconds since 1970.
         """
         for what, text in (("name", name), ("loop", loop)):
-            if text is not None and not NAME.fullmatch(text):
-                raise InvalidValue(
-                    f"{what} must be 1 to 100 letters, digits, '.', '_' or '-', and begin with a "
-                    f"letter or digit, got {shown(text)}"
-                )
+            if text is not None:
+                check_name(what, text)
         if not roles or not set(roles) <= set(ROLES):
             raise InvalidValue(f"roles must be among {', '.join(ROLES)}, got {shown(roles)}")
         secret = PREFIX + secrets.token_urlsafe(32)

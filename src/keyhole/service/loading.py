@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import secrets
 import sys
 import warnings
 from collections.abc import Callable
@@ -16,15 +15,16 @@ import keyhole
 from keyhole.core import kernels
 from keyhole.errors import FileError, KeyholeError, KeyholeWarning
 from keyhole.online import Bandit, LoggedBandit, rows
-from keyhole.service import archived
+from keyhole.service.archived import Archive
 from keyhole.service.events import EventCache
 from keyhole.service.fold import LoopReplay
 from keyhole.service.journal import LoopJournal
 from keyhole.service.loop import Loop
 from keyhole.service.packing import packed, unpacked
-from keyhole.service.reading import WholeFold, all_rows
+from keyhole.service.reader import LoopRow, Reader
+from keyhole.service.reading import WholeFold, all_rows, last_row
 from keyhole.service.settings import LoopSettings
-from keyhole.service.store import Store, Unit
+from keyhole.service.store import Unit
 
 # Events that a loop keeps in memory; one of 5 arms and dim 10 takes 1.3 kB.
 CACHED_EVENTS = 20_000
@@ -33,7 +33,7 @@ CACHED_EVENTS = 20_000
 class Place(NamedTuple):
     """The database, the writer and the clock of a service."""
 
-    store: Store
+    store: Reader
     submit: Callable[[Unit], int]
     committed: Callable[[], int]
     now: Callable[[], float]
@@ -44,48 +44,43 @@ def fingerprint() -> str:
     return f"{keyhole.__version__} {kernels.BUILD} {platform.machine()}"
 
 
-def made(
-    place: Place, number: int, name: str, settings: LoopSettings, bandit: Bandit | None = None
-) -> Loop:
+def made(place: Place, row: LoopRow, settings: LoopSettings, bandit: Bandit | None = None) -> Loop:
     """Make a new loop, and have its first rows written.
 
     Parameters
     ----------
     place : Place
         Database, writer and clock.
-    number : int
-        Its number.
-    name : str
-        Its name.
+    row : LoopRow
+        Its number, name and draw key.
     settings : LoopSettings
         Its settings.
     bandit : Bandit, optional
         The bandit that it continues; a new one by default.
     """
-    key = secrets.token_bytes(32)
-    events, journal = _parts(place, number, name)
+    events, journal = _parts(place, row)
     events.known.is_complete = True  # there are none
     if bandit is None:
         bandit = Bandit(settings.learner(), arms=settings.arms, dim=settings.dim)
-    logged = LoggedBandit.writing_to(bandit, journal, key)
+    logged = LoggedBandit.writing_to(bandit, journal, row.draw_key)
     logged.write_start()
-    journal.append(rows.Settings, loop=name, settings=settings.to_dict())
-    loop = Loop(number, name, settings, logged, journal, events, place.submit, place.now)
+    journal.append(rows.Settings, loop=row.name, settings=settings.to_dict())
+    loop = Loop(row.number, row.name, settings, logged, journal, events, place.submit, place.now)
     statement = "INSERT INTO loop VALUES (?, ?, ?, ?, ?)"
-    values = (number, name, key, msgspec.json.encode(settings), logged.run)
+    values = (*row, msgspec.json.encode(settings), logged.run)
     loop.submit(Unit(journal.take(), [], [], [(statement, values)]))
     return loop
 
 
-def loaded(place: Place, number: int) -> Loop:
+def loaded(place: Place, row: LoopRow) -> Loop:
     """Return a loop of the database.
 
     Parameters
     ----------
     place : Place
         Database, writer and clock.
-    number : int
-        Its number.
+    row : LoopRow
+        The loop.
 
     Raises
     ------
@@ -93,19 +88,15 @@ def loaded(place: Place, number: int) -> Loop:
         If its rows or its snapshot are damaged.
     """
     store = place.store
-    [(name, key, given, run)] = store.query(
-        "SELECT name, draw_key, settings, run FROM loop WHERE id = ?", (number,)
-    )
-    events, journal = _parts(place, number, name)
-    replay = LoopReplay(journal, key, restored(store, number, name, journal, key, run))
-    bandit = replay.catch_up(store, number)
-    settings = settings_of(name, given)
-    return Loop(number, name, settings, bandit, journal, events, place.submit, place.now)
+    given, run = store.settings_and_run(row.number)
+    events, journal = _parts(place, row)
+    replay = LoopReplay(journal, row.draw_key, restored(store, row, journal, run))
+    bandit = replay.catch_up(store, row.number)
+    settings = settings_of(row.name, given)
+    return Loop(row.number, row.name, settings, bandit, journal, events, place.submit, place.now)
 
 
-def restored(
-    store: Store, number: int, name: str, journal: LoopJournal, key: bytes, run: str
-) -> LoggedBandit | None:
+def restored(store: Reader, row: LoopRow, journal: LoopJournal, run: str) -> LoggedBandit | None:
     """Return the bandit of a loop's last snapshot, and set the journal to its row; or None.
 
     A snapshot only saves time. A damaged one is skipped, with a warning: the one before
@@ -113,29 +104,25 @@ def restored(
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
-    number : int
-        The number of the loop.
-    name : str
-        Its name.
+    row : LoopRow
+        The loop.
     journal : LoopJournal
         Its journal.
-    key : bytes
-        The key of its draws.
     run : str
         The name of its run.
     """
-    last = max(store.last_seq(number), archived.last(store.folder, name))
+    last = last_row(store, row)
     before = sys.maxsize
-    while (found := store.snapshot(number, before)) is not None:
+    while (found := store.snapshot(row.number, before)) is not None:
         before, _, checksum, model = found
         if before > last:
             raise FileError(f"{journal.name} has a snapshot at row {before}, and ends at {last}")
         try:
             if hashlib.sha256(model).digest() != checksum:
                 raise FileError("its checksum differs")
-            bandit = unpacked(model, journal, key, run)
+            bandit = unpacked(model, journal, row.draw_key, run)
         except KeyholeError as reason:
             warnings.warn(
                 f"the snapshot of {journal.name} at row {before} is damaged ({reason}): earlier "
@@ -146,28 +133,28 @@ def restored(
             continue
         journal.seq = before
         return bandit
-    return from_archive(store, number, name, journal, key, run)
+    return from_archive(store, row, journal, run)
 
 
 def from_archive(
-    store: Store, number: int, name: str, journal: LoopJournal, key: bytes, run: str
+    store: Reader, row: LoopRow, journal: LoopJournal, run: str
 ) -> LoggedBandit | None:
     """Return the bandit of all rows of a loop; None if none were archived: the database has them.
 
     Parameters
     ----------
-    store, number, name, journal, key, run
+    store, row, journal, run
         As in `restored`.
     """
-    if archived.last(store.folder, name) == 0:
+    if Archive(store.folder, row.name).last() == 0:
         return None
-    whole = WholeFold(store, number, name, key, verifies=False)
+    whole = WholeFold(store, row, verifies=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KeyholeWarning)  # issued when the rows were written
-        for row in all_rows(store, number, name):
-            whole.step(*row)
+        for one in all_rows(store, row):
+            whole.step(*one)
     journal.seq = whole.journal.seq
-    return unpacked(packed(whole.replay.made()), journal, key, run)
+    return unpacked(packed(whole.replay.made()), journal, row.draw_key, run)
 
 
 def settings_of(name: str, given: bytes) -> LoopSettings:
@@ -199,7 +186,7 @@ def snapshot(loop: Loop) -> Unit:
     return Unit.of_statements((insert, values), (older, (loop.number,)))
 
 
-def _parts(place: Place, number: int, name: str) -> tuple[EventCache, LoopJournal]:
-    store = place.store
+def _parts(place: Place, row: LoopRow) -> tuple[EventCache, LoopJournal]:
+    store, (number, name, _) = place.store, row
     events = EventCache(lambda event: store.event(number, event), CACHED_EVENTS, place.committed)
-    return events, LoopJournal(number, name, place.store, events, place.now)
+    return events, LoopJournal(number, name, store, events, place.now)

@@ -1,16 +1,18 @@
-"""Connections to a database: opened to read only, and errors of SQLite that name the file."""
+"""Connections to a database: opened to read only, its tables checked, errors with its name."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cache
 from urllib.parse import quote
 
 import apsw
 
 from keyhole.errors import FileError, FileUnusable, KeyholeWarning
+from keyhole.service.schema import APPLICATION, SCHEMA, VERSION
 
 
 def opened_to_read(path: str) -> apsw.Connection:
@@ -58,3 +60,45 @@ def naming_errors(path: str) -> Iterator[None]:
         ) from reason
     except apsw.Error as reason:
         raise FileUnusable(f"{path} cannot be used: {reason}") from reason
+
+
+def check_tables(connection: apsw.Connection, path: str) -> None:
+    """Raise `FileError` unless a database has the tables of this version.
+
+    Parameters
+    ----------
+    connection : Connection
+        The database.
+    path : str
+        Its file.
+    """
+    version = connection.pragma("user_version")
+    if connection.pragma("application_id") != APPLICATION:
+        raise FileError(f"{path} is a database, but not one of a decision service")
+    if version != VERSION:
+        raise FileError(
+            f"{path} has version {version}, and this Keyhole reads version {VERSION}: "
+            "install the Keyhole that wrote it, or a newer one"
+        )
+    if _tables(connection) != _own_tables():
+        raise FileError(
+            f"{path} has other tables, indexes or triggers than this service has made: "
+            "restore it from a backup"
+        )
+
+
+Tables = frozenset[tuple[str, str, str | None]]  # type, name and statement of each
+
+
+def _tables(connection: apsw.Connection) -> Tables:
+    """Return the tables, indexes and triggers of a database, without SQLite's own."""
+    listed = connection.execute("SELECT type, name, sql FROM sqlite_schema")
+    return frozenset(one for one in listed if not one[1].startswith("sqlite_"))
+
+
+@cache
+def _own_tables() -> Tables:
+    """Return those of a new database."""
+    with closing(apsw.Connection(":memory:")) as made:
+        made.execute(SCHEMA)
+        return _tables(made)

@@ -16,7 +16,7 @@ import numpy as np
 
 from keyhole.core import Arm, Floats
 from keyhole.online import rows
-from keyhole.service.store import Store
+from keyhole.service.reader import Reader
 
 # Rows of a page. Those up to the last one that is neither decision nor reward are taken one by one.
 SIZE = 1_000
@@ -61,12 +61,12 @@ class Rewards(NamedTuple):
     events: list[str]
 
 
-def page(store: Store, loop: int, after: int) -> Page:
+def page(store: Reader, loop: int, after: int) -> Page:
     """Return the rows after one, as many as a page has.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     loop : int
         The number of the loop.
@@ -77,7 +77,7 @@ def page(store: Store, loop: int, after: int) -> Page:
     return Page(n, last or after, int(decisions), other, bodies or b"")
 
 
-def ahead(store: Store, loop: int, after: int) -> Generator[Page, None, None]:
+def ahead(store: Reader, loop: int, after: int) -> Generator[Page, None, None]:
     """Yield the pages after a row; a thread reads the next ones while one is taken in.
 
     The connection of the store must not be used before the end, or before this is closed.

@@ -15,60 +15,70 @@ from keyhole.service.fold import MALFORMED, LoopReplay, malformed
 from keyhole.service.folder import DATABASE
 from keyhole.service.index import Index
 from keyhole.service.journal import LoopJournal, decoded_row
-from keyhole.service.store import Store
+from keyhole.service.reader import LoopRow, Reader, opened_reader
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[Store]:
+def reading(folder: Path) -> Iterator[Reader]:
     """Open the database of a folder, which may be in use, to read; or raise `FileMissing`."""
     path = os.path.join(checked_path("folder", folder), DATABASE)
     if not os.path.exists(path):
         raise FileMissing(f"there is no service in {folder}: {DATABASE} is missing")
-    with Store.reading(path) as store:
+    with opened_reader(path) as store:
         archived.check(store)
         yield store
 
 
-def loop_of(store: Store, name: str | None) -> tuple[int, str, bytes]:
-    """Return number, name and draw key of a loop: of the only one, if no name is given.
+def loop_of(store: Reader, name: str | None) -> LoopRow:
+    """Return a loop: the only one, if no name is given.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     name : str, optional
         The name.
     """
-    listed = store.query("SELECT id, name, draw_key FROM loop ORDER BY id")
-    found = [one for one in listed if name in (None, one[1])]
+    listed = store.loops()
+    found = [one for one in listed if name in (None, one.name)]
     if len(found) != 1:
         if not listed:
             raise InvalidValue(f"there is no loop in {store.folder}")
-        names = ", ".join(one[1] for one in listed)
+        names = ", ".join(one.name for one in listed)
         if name is None:
             raise InvalidValue(f"loop must be given: one of {names}")
         raise InvalidValue(f"loop must be one of {names}, got {name}")
-    number, called, key = found[0]
-    return number, called, key
+    return found[0]
 
 
-def all_rows(store: Store, number: int, name: str) -> Iterator[tuple[int, str, bytes]]:
+def last_row(store: Reader, loop: LoopRow) -> int:
+    """Return the number of the last row of a loop, which may be archived.
+
+    Parameters
+    ----------
+    store : Reader
+        The database.
+    loop : LoopRow
+        The loop.
+    """
+    return max(store.last_seq(loop.number), archived.Archive(store.folder, loop.name).last())
+
+
+def all_rows(store: Reader, loop: LoopRow) -> Iterator[tuple[int, str, bytes]]:
     """Yield number, kind and body of every row of a loop, archived ones first.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
-    number : int
-        The number of the loop.
-    name : str
-        Its name.
+    loop : LoopRow
+        The loop.
     """
     last = 0
-    for seq, kind, body in archived.rows(store.folder, name):
+    for seq, kind, body in archived.Archive(store.folder, loop.name).rows():
         last = seq
         yield seq, kind, body
-    yield from store.rows(number, last)
+    yield from store.rows(loop.number, last)
 
 
 class WholeFold:
@@ -76,26 +86,20 @@ class WholeFold:
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
-    number : int
-        The number of the loop.
-    name : str
-        Its name.
-    key : bytes
-        The key of its draws.
+    loop : LoopRow
+        The loop.
     verifies : bool, default True
         Make every decision again, and compare it with its row.
     """
 
-    def __init__(
-        self, store: Store, number: int, name: str, key: bytes, *, verifies: bool = True
-    ) -> None:
+    def __init__(self, store: Reader, loop: LoopRow, *, verifies: bool = True) -> None:
         # Decisions are found by the events of the log itself, and not by the tables.
-        self.events = EventFile(archived.last(store.folder, name))
-        self.index = Index(self.events, name)
-        self.journal = LoopJournal(number, name, store, self.events, lambda: 0.0)
-        self.replay = LoopReplay(self.journal, key, verifies=verifies)
+        self.events = EventFile(archived.Archive(store.folder, loop.name).last())
+        self.index = Index(self.events, loop.name)
+        self.journal = LoopJournal(loop.number, loop.name, store, self.events, lambda: 0.0)
+        self.replay = LoopReplay(self.journal, loop.draw_key, verifies=verifies)
         self.decisions = 0
 
     def step(self, seq: int, kind: str, body: bytes) -> rows.AnyRow:

@@ -1,7 +1,8 @@
-"""Requests to a loop and their answers, as plain typed structures of JSON; and their ids."""
+"""Requests to a loop and their answers, as plain typed structures of JSON; ids and names."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from keyhole.errors import InvalidValue, shown
 
 MAX_ID_LENGTH = 200
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 Context = dict[str, Any] | list[float | None]
 RewardStatus = Literal["counted", "duplicate", "held", "late", "amended", "ignored"]
@@ -127,6 +129,23 @@ class RewardAnswer(msgspec.Struct, frozen=True, kw_only=True):
     status: RewardStatus
     total: float | None
     version: int
+
+
+def check_name(what: str, given: str) -> None:
+    """Raise `InvalidValue` unless a text can be the name of a loop or of a key.
+
+    Parameters
+    ----------
+    what : str
+        What it names, in messages.
+    given : str
+        The text.
+    """
+    if not NAME.fullmatch(given):
+        raise InvalidValue(
+            f"{what} must be 1 to 100 letters, digits, '.', '_' or '-', and begin with a letter or "
+            f"digit, got {shown(given)}"
+        )
 
 
 def check_event_id(given: str) -> None:

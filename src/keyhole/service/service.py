@@ -7,7 +7,6 @@ disk; an answer must not be sent before.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -23,13 +22,13 @@ from keyhole.service.digests import request_digest
 from keyhole.service.folder import Folder
 from keyhole.service.learning import MAX_DUE
 from keyhole.service.loop import Decided, Loop
-from keyhole.service.requests import DecideRequest
+from keyhole.service.reader import LoopRow
+from keyhole.service.requests import DecideRequest, check_name
 from keyhole.service.schema import TRIALS
 from keyhole.service.settings import LoopSettings
 from keyhole.service.store import Store, Unit
 from keyhole.service.writer import Writer
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # Rows after which a snapshot is made: a start reads only the rows after the last one.
 SNAPSHOT_EVERY = 20_000
 # Ids of a loop's events that a tick reads, after a start: 5 ms.
@@ -109,7 +108,7 @@ class Service:
                 )
             archived.check(store)
             _check_rows(store, written or {})
-            listed = store.query("SELECT id, name FROM loop ORDER BY id")
+            listed = store.loops()
         except BaseException:
             store.close()
             raise
@@ -117,7 +116,7 @@ class Service:
         self.writer.gather(self._later)
         writer = self.writer
         self._place = loading.Place(store, writer.submit, lambda: writer.committed, self.now)
-        self._numbers: dict[str, int] = {name: number for number, name in listed}
+        self._rows = {row.name: row for row in listed}
         self._loops: dict[str, Loop] = {}
         self._snapshots: dict[str, int] = {}  # the row of the last snapshot of each
         self._stuck: set[tuple[str, str]] = set()  # loops and events that cannot be ended
@@ -132,7 +131,7 @@ class Service:
     @property
     def names(self) -> list[str]:
         """The names of all loops."""
-        return list(self._numbers)
+        return list(self._rows)
 
     @property
     def in_memory(self) -> list[Loop]:
@@ -152,11 +151,11 @@ class Service:
         self._check_usable()
         found = self._loops.get(name)
         if found is None or found.is_broken:
-            if name not in self._numbers:
+            if name not in self._rows:
                 raise UnknownLoop(f"there is no loop {shown(name)}")
             if found is not None:
                 self.wait(self.writer.submitted)  # what was submitted is written first
-            found = loading.loaded(self._place, self._numbers[name])
+            found = loading.loaded(self._place, self._rows[name])
             kept = self.store.snapshots(found.number)
             self._snapshots[name] = max((seq for seq, *_ in kept), default=0)
             self._loops[name] = found
@@ -179,23 +178,20 @@ class Service:
         bandit : Bandit, optional
             The bandit that a new loop continues.
         """
-        if not NAME.fullmatch(name):
-            raise InvalidValue(
-                "the name of a loop must be 1 to 100 letters, digits, '.', '_' or '-', and begin "
-                f"with a letter or digit, got {shown(name)}"
-            )
+        check_name("the name of a loop", name)
         checked = LoopSettings.of(settings)
         checked.check_mode()
         self._check_usable()
-        if name in self._numbers:
+        if name in self._rows:
             loop = self.loop(name)
             if loop.settings != checked:
                 loop.change(checked)
             return loop
         checked.check_baseline(checked.arm_names if bandit is None else bandit.arms)
-        number = max(self._numbers.values(), default=0) + 1
-        loop = loading.made(self._place, number, name, checked, bandit)
-        self._numbers[name], self._loops[name], self._snapshots[name] = number, loop, loop.version
+        number = max((row.number for row in self._rows.values()), default=0) + 1
+        row = LoopRow(number, name, secrets.token_bytes(32))
+        loop = loading.made(self._place, row, checked, bandit)
+        self._rows[name], self._loops[name], self._snapshots[name] = row, loop, loop.version
         return loop
 
     def removed_arms(self, name: str, arms: Collection[Arm]) -> list[Arm]:
@@ -208,7 +204,7 @@ class Service:
         arms : collection of str
             The arms.
         """
-        if name not in self._numbers:
+        if name not in self._rows:
             return []
         bandit = self.loop(name).bandit
         return [arm for arm in arms if bandit.was_removed(arm)]
@@ -235,7 +231,7 @@ class Service:
 
     def archived(self, name: str) -> int:
         """Return the number of the last row of a loop that was archived, or 0."""
-        return archived.noted(self.store, self._numbers[name])
+        return archived.noted(self.store, self._rows[name].number)
 
     # -- deciding ---------------------------------------------------------------------------------
 
@@ -301,7 +297,7 @@ class Service:
             raise self.writer.error() from None
         damaged: list[Exception] = []
         until = self.now()
-        for name, number in list(self._numbers.items()):
+        for number, name, _ in list(self._rows.values()):
             # Events that have ended stay due in the database until their unit is committed.
             due = self._due(number, until)
             if not due:

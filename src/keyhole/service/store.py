@@ -1,4 +1,4 @@
-"""The database of a service: one SQLite file, one connection that writes; see `schema`.
+"""The database of a service: one SQLite file, one connection that writes; see `schema`, `Reader`.
 
 With `synchronous=FULL` a transaction is on the disk when its COMMIT returns. Other connections read
 only: two that checkpoint a write-ahead log could damage it in SQLite before 3.51.3.
@@ -6,24 +6,20 @@ only: two that checkpoint a write-ahead log could damage it in SQLite before 3.5
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
-from functools import cache
-from typing import Any, NamedTuple, Self
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import apsw
 
-from keyhole.errors import FileError, FileUnusable
-from keyhole.service.events import Event, State
-from keyhole.service.opening import naming_errors, opened_to_read
+from keyhole.errors import FileUnusable
+from keyhole.service.events import Event
+from keyhole.service.opening import check_tables, naming_errors
+from keyhole.service.reader import EventRow, Reader
 from keyhole.service.schema import APPLICATION, EVENT, LOG, REWARD, SCHEMA, VERSION
-from keyhole.service.texts import damaged_text
 
-# Rows of the log that are read at a time.
-PAGE = 1_000
 # Milliseconds to wait while another program locks the file.
 BUSY = 5_000
 # Pages of 4 kB in the write-ahead log from which on a commit moves them into the database. With
@@ -31,8 +27,7 @@ BUSY = 5_000
 CHECKPOINT = 250
 
 LogRow = tuple[int, int, float, str, str | None, bytes]  # as the columns of `log`
-EventRow = tuple[int, str, int, bytes, int, float | None, float | None, int, int | None, str]
-RewardRow = tuple[int, str, str, int, float, int]  # and of `reward`
+RewardRow = tuple[int, str, str, int, float, int]  # as those of `reward`
 Statement = tuple[str, tuple[Any, ...]]  # a statement and its values
 
 
@@ -84,25 +79,8 @@ def event_row(loop: int, event: Event) -> EventRow:
     )
 
 
-Tables = frozenset[tuple[str, str, str | None]]  # type, name and statement of each
-
-
-def _tables(connection: apsw.Connection) -> Tables:
-    """Return the tables, indexes and triggers of a database, without SQLite's own."""
-    listed = connection.execute("SELECT type, name, sql FROM sqlite_schema")
-    return frozenset(one for one in listed if not one[1].startswith("sqlite_"))
-
-
-@cache
-def _own_tables() -> Tables:
-    """Return those of a new database."""
-    with closing(apsw.Connection(":memory:")) as made:
-        made.execute(SCHEMA)
-        return _tables(made)
-
-
-class Store:
-    """An open database.
+class Store(Reader):
+    """A database that is written to.
 
     Parameters
     ----------
@@ -123,70 +101,18 @@ class Store:
     """
 
     def __init__(self, path: str, *, synchronous: str = "FULL", vfs: str | None = None) -> None:
-        self.path = path
         self.confirmed_in = 0.0  # seconds that the disk took to confirm the last commit
         with naming_errors(path):
             self._writer = apsw.Connection(path, vfs=vfs)
             try:
-                self._prepare(synchronous)
-                self._reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
+                _prepare(self._writer, path, synchronous)
+                reader = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
             except BaseException:
                 with suppress(apsw.Error):
                     self._writer.close(force=True)
                 raise
+        super().__init__(path, reader)
         self._numbers = os.stat(path).st_ino, self._log_number()
-
-    @classmethod
-    def reading(cls, path: str) -> Store:
-        """Open a database that another process may write to, and write nothing.
-
-        All reads see the database as it is now, whatever is written meanwhile.
-        """
-        store = object.__new__(cls)
-        store.path = path
-        with naming_errors(path):
-            connection = opened_to_read(path)
-            store._writer = store._reader = connection
-            try:
-                connection.execute("BEGIN")
-                store._check_version()
-            except BaseException:
-                connection.close(force=True)
-                raise
-        return store
-
-    def _check_version(self) -> None:
-        version = self._writer.pragma("user_version")
-        if self._writer.pragma("application_id") != APPLICATION:
-            raise FileError(f"{self.path} is a database, but not one of a decision service")
-        if version != VERSION:
-            raise FileError(
-                f"{self.path} has version {version}, and this Keyhole reads version {VERSION}: "
-                "install the Keyhole that wrote it, or a newer one"
-            )
-        if _tables(self._writer) != _own_tables():
-            raise FileError(
-                f"{self.path} has other tables, indexes or triggers than this service has made: "
-                "restore it from a backup"
-            )
-
-    def _prepare(self, synchronous: str) -> None:
-        writer = self._writer
-        writer.set_busy_timeout(BUSY)
-        is_new = writer.execute("SELECT count(*) FROM sqlite_schema").get == 0
-        if not is_new:
-            self._check_version()
-        if writer.pragma("journal_mode", "WAL") != "wal":
-            raise FileUnusable(f"{self.path} is on a file system without write-ahead logs")
-        writer.pragma("synchronous", synchronous)
-        writer.pragma("wal_autocheckpoint", CHECKPOINT)
-        if is_new:
-            with writer:
-                writer.execute(SCHEMA)
-                writer.pragma("application_id", APPLICATION)
-                writer.pragma("user_version", VERSION)
-        # The first read makes the write-ahead log of a database that was restored from a backup.
-        writer.pragma("user_version")
 
     @property
     def is_there(self) -> bool:
@@ -200,26 +126,15 @@ class Store:
         """Return the number of the write-ahead log's file, which is there while this is open."""
         return os.stat(f"{self.path}-wal").st_ino
 
-    @property
-    def folder(self) -> str:
-        """The folder of the file."""
-        return os.path.dirname(self.path)
-
     def close(self) -> None:
         """Close the file; what was committed stays.
 
         Closing may move the write-ahead log into the database. If that fails, nothing is lost: the
         next one to open the file does it.
         """
-        for connection in (self._reader, self._writer):
-            with suppress(apsw.Error):  # of a file system layer in Python, even by force
-                connection.close(force=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
+        super().close()
+        with suppress(apsw.Error):  # as of the other connection
+            self._writer.close(force=True)
 
     def restart_log(self) -> bool:
         """Move the write-ahead log into the database; False if a reader holds on to it.
@@ -236,8 +151,6 @@ class Store:
         finally:
             self._writer.set_busy_timeout(BUSY)
         return False
-
-    # -- writing ----------------------------------------------------------------------------------
 
     def commit(self, units: Sequence[Unit]) -> None:
         """Write units in one transaction, and return when they are on the disk.
@@ -262,189 +175,31 @@ class Store:
             raise
         self.confirmed_in = time.perf_counter() - started
 
-    # -- reading ----------------------------------------------------------------------------------
 
-    def event(self, loop: int, name: str) -> Event | None:
-        """Return an event of a loop, or None.
+def _prepare(writer: apsw.Connection, path: str, synchronous: str) -> None:
+    """Make the tables of a new database, or check those of another; and set what to sync.
 
-        Parameters
-        ----------
-        loop : int
-            The number of the loop.
-        name : str
-            The id of the event.
-        """
-        found = self.query(
-            "SELECT seq, request, state, due, learned, learns, last, arm FROM event "
-            "WHERE loop = ? AND event = ?",
-            (loop, name),
-        )
-        if not found:
-            return None
-        seq, request, state, due, learned, learns, last, arm = found[0]
-        event = Event(name, seq, request, State(state), due, learned, bool(learns), last, arm=arm)
-        rewards = self.query(
-            "SELECT reward_id, value, counts FROM reward WHERE loop = ? AND event = ? ORDER BY seq",
-            (loop, name),
-        )
-        for reward_id, value, counts in rewards:
-            (event.rewards if counts else event.uncounted)[reward_id] = value
-        return event
-
-    def row(self, loop: int, seq: int) -> bytes | None:
-        """Return the body of a row, or None.
-
-        Parameters
-        ----------
-        loop, seq : int
-            The number of the loop, and of the row.
-        """
-        found = self.query("SELECT body FROM log WHERE loop = ? AND seq = ?", (loop, seq))
-        return found[0][0] if found else None
-
-    def count(self, loop: int, after: int, last: int) -> int:
-        """Return how many rows of a loop the database has, of those after a row up to another.
-
-        Parameters
-        ----------
-        loop : int
-            The number of the loop.
-        after, last : int
-            The number of the row before the first, and of the last.
-        """
-        statement = "SELECT count(*) FROM log WHERE loop = ? AND seq > ? AND seq <= ?"
-        [(found,)] = self.query(statement, (loop, after, last))
-        return int(found)
-
-    def rows(self, loop: int, after: int = 0, limit: int = -1) -> Iterator[tuple[int, str, bytes]]:
-        """Yield number, kind and body of the rows of a loop, in order.
-
-        They are read a page at a time: while a query is unfinished, all others of this connection
-        would read the database as it was when that query began.
-
-        Parameters
-        ----------
-        loop : int
-            The number of the loop.
-        after : int, default 0
-            The number of the row before the first.
-        limit : int, default -1
-            How many at most; all by default.
-        """
-        while limit:
-            size = min(PAGE, limit) if limit > 0 else PAGE
-            page = self.query(
-                "SELECT seq, kind, body FROM log WHERE loop = ? AND seq > ? ORDER BY seq LIMIT ?",
-                (loop, after, size),
-            )
-            yield from page
-            if len(page) < size:
-                return
-            after, limit = page[-1][0], limit - size
-
-    def last_seq(self, loop: int) -> int:
-        """Return the number of the last row of a loop."""
-        [(found,)] = self.query("SELECT max(seq) FROM log WHERE loop = ?", (loop,))
-        return 0 if found is None else int(found)
-
-    def ids(self, loop: int, after: str, limit: int) -> list[str]:
-        """Return ids of events in their order.
-
-        Parameters
-        ----------
-        loop : int
-            The number of the loop.
-        after : str
-            The id before the first.
-        limit : int
-            How many at most.
-        """
-        found = self.query(
-            "SELECT event FROM event WHERE loop = ? AND event > ? ORDER BY event LIMIT ?",
-            (loop, after, limit),
-        )
-        return [name for (name,) in found]
-
-    def due(
-        self, loop: int, until: float, limit: int, after: tuple[float, str] = (-math.inf, "")
-    ) -> list[tuple[float, str]]:
-        """Return when events are due, and their ids, the earliest first.
-
-        Parameters
-        ----------
-        loop : int
-            The number of the loop.
-        until : float
-            The time up to which they are due.
-        limit : int
-            How many at most.
-        after : tuple of float and str, optional
-            The last one of the page before.
-        """
-        return self.query(
-            "SELECT due, event FROM event WHERE loop = ? AND due <= ? AND (due, event) > (?, ?) "
-            "ORDER BY due, event LIMIT ?",
-            (loop, until, *after, limit),
-        )
-
-    def snapshot(self, loop: int, before: int) -> tuple[int, str, bytes, bytes] | None:
-        """Return number of the row, fingerprint, checksum and content of a snapshot, or None.
-
-        Parameters
-        ----------
-        loop : int
-            The number of the loop.
-        before : int
-            The snapshot is the last one of a row before this.
-        """
-        found = self.query(
-            "SELECT seq, fingerprint, sha256, model FROM snapshot WHERE loop = ? AND seq < ? "
-            "ORDER BY seq DESC LIMIT 1",
-            (loop, before),
-        )
-        return found[0] if found else None
-
-    def snapshots(self, loop: int) -> list[tuple[int, str, bytes]]:
-        """Return number of the row, fingerprint and checksum of every snapshot of a loop."""
-        return self.query("SELECT seq, fingerprint, sha256 FROM snapshot WHERE loop = ?", (loop,))
-
-    def each_event(self, loop: int) -> Iterator[EventRow]:
-        """Yield all rows of the table of events of a loop, in the order of the ids' bytes."""
-        return self.each("SELECT * FROM event WHERE loop = ? ORDER BY event", (loop,))
-
-    def each_reward(self, loop: int) -> Iterator[tuple[str, str, float, int]]:
-        """Yield event, id and value of every reward, and whether it counts, by the ids' bytes."""
-        statement = "SELECT event, reward_id, value, counts FROM reward WHERE loop = ? "
-        return self.each(statement + "ORDER BY event, reward_id", (loop,))
-
-    def each(self, statement: str, values: tuple[Any, ...]) -> Iterator[Any]:
-        """Yield the rows of a query, of a database that is only read.
-
-        Parameters
-        ----------
-        statement : str
-            The query, a constant of the program.
-        values : tuple
-            Its values.
-        """
-        try:
-            with naming_errors(self.path):
-                yield from self._reader.execute(statement, values)
-        except UnicodeDecodeError:
-            raise damaged_text(self._reader, self.path) from None
-
-    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        """Return the rows of a query.
-
-        Parameters
-        ----------
-        statement : str
-            The query, a constant of the program.
-        values : tuple
-            Its values.
-        """
-        try:
-            with naming_errors(self.path):
-                return list(self._reader.execute(statement, values))
-        except UnicodeDecodeError:
-            raise damaged_text(self._reader, self.path) from None
+    Parameters
+    ----------
+    writer : Connection
+        The connection that writes.
+    path : str
+        The file.
+    synchronous : str
+        As in `Store`.
+    """
+    writer.set_busy_timeout(BUSY)
+    is_new = writer.execute("SELECT count(*) FROM sqlite_schema").get == 0
+    if not is_new:
+        check_tables(writer, path)
+    if writer.pragma("journal_mode", "WAL") != "wal":
+        raise FileUnusable(f"{path} is on a file system without write-ahead logs")
+    writer.pragma("synchronous", synchronous)
+    writer.pragma("wal_autocheckpoint", CHECKPOINT)
+    if is_new:
+        with writer:
+            writer.execute(SCHEMA)
+            writer.pragma("application_id", APPLICATION)
+            writer.pragma("user_version", VERSION)
+    # The first read makes the write-ahead log of a database that was restored from a backup.
+    writer.pragma("user_version")

@@ -13,8 +13,8 @@ from keyhole.errors import FileError, KeyholeError
 from keyhole.online import rows
 from keyhole.service import archived
 from keyhole.service.journal import KINDS
+from keyhole.service.reader import Reader
 from keyhole.service.settings import LoopSettings
-from keyhole.service.store import Store
 
 _ROWS = "SELECT seq, kind, event, at, body FROM log WHERE loop = ? ORDER BY seq"
 _REWARD = "SELECT seq FROM reward WHERE loop = ? AND event = ? AND reward_id = ?"
@@ -30,13 +30,13 @@ class Log:
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     number : int
         The number of the loop.
     """
 
-    def __init__(self, store: Store, number: int) -> None:
+    def __init__(self, store: Reader, number: int) -> None:
         self._store, self._number = store, number
         self._note = archived.note(store, number)
         self._rows = store.each(_ROWS, (number,))
@@ -101,12 +101,12 @@ class Log:
             raise FileError(f"row {self._next[0]} of the database does not belong to the log")
 
 
-def check_reward(store: Store, number: int, row: rows.AnyRow) -> None:
+def check_reward(store: Reader, number: int, row: rows.AnyRow) -> None:
     """Raise `FileError` unless the reward that came with a row has the number of the row.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     number : int
         The number of the loop.
@@ -123,12 +123,12 @@ def check_reward(store: Store, number: int, row: rows.AnyRow) -> None:
         )
 
 
-def check_loop(store: Store, number: int, run: str, settings: LoopSettings) -> None:
+def check_loop(store: Reader, number: int, run: str, settings: LoopSettings) -> None:
     """Raise `FileError` unless a loop has the run and the settings that its log says.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     number : int
         The number of the loop.
@@ -137,7 +137,7 @@ def check_loop(store: Store, number: int, run: str, settings: LoopSettings) -> N
     settings : LoopSettings
         Its last settings.
     """
-    [(kept_run, kept)] = store.query("SELECT run, settings FROM loop WHERE id = ?", (number,))
+    kept, kept_run = store.settings_and_run(number)
     try:
         is_same = LoopSettings.of(msgspec.json.decode(kept)) == settings
     except (msgspec.MsgspecError, KeyholeError, TypeError, UnicodeDecodeError) as reason:
@@ -146,7 +146,7 @@ def check_loop(store: Store, number: int, run: str, settings: LoopSettings) -> N
         raise FileError("the table of loops has other settings, or another run, than its log")
 
 
-def check_loops(store: Store) -> None:
+def check_loops(store: Reader) -> None:
     """Raise `FileError` if rows belong to no loop."""
     for table in ("log", "event", "reward", "snapshot"):
         # Trials of a service that recovers are snapshots of the number 0.
@@ -156,12 +156,12 @@ def check_loops(store: Store) -> None:
             raise FileError(f"the table {table} has rows of a loop {found[0][0]}, which is missing")
 
 
-def model(store: Store, number: int, seq: int) -> bytes:
+def model(store: Reader, number: int, seq: int) -> bytes:
     """Return the content of the snapshot at a row.
 
     Parameters
     ----------
-    store : Store
+    store : Reader
         The database.
     number : int
         The number of the loop.

@@ -16,8 +16,9 @@ from keyhole.service.eventfile import EventFile
 from keyhole.service.fold import LoopReplay
 from keyhole.service.loading import fingerprint
 from keyhole.service.packing import are_close, digest, packed
+from keyhole.service.reader import LoopRow, Reader
 from keyhole.service.reading import WholeFold, all_rows, reading
-from keyhole.service.store import Store, event_row
+from keyhole.service.store import event_row
 
 
 @dataclass(frozen=True)
@@ -63,21 +64,20 @@ def verify(folder: Path, progress: Callable[[str, int], None] | None = None) -> 
         or the index or a snapshot does not fit the log. The message names loop and row.
     """
     with reading(folder) as store:
-        listed = store.query("SELECT id, name, draw_key FROM loop ORDER BY id")
+        listed = store.loops()
         tables.check_loops(store)
         say = progress or (lambda *_: None)
-        return [_verified(store, number, name, key, say) for number, name, key in listed]
+        return [_verified(store, loop, say) for loop in listed]
 
 
-def _verified(
-    store: Store, number: int, name: str, key: bytes, progress: Callable[[str, int], None]
-) -> Verified:
-    whole = WholeFold(store, number, name, key)
+def _verified(store: Reader, loop: LoopRow, progress: Callable[[str, int], None]) -> Verified:
+    number, name, _ = loop
+    whole = WholeFold(store, loop)
     kept = {seq: (mark, checksum) for seq, mark, checksum in store.snapshots(number)}
     table = tables.Log(store, number)
     snapshots = 0
     try:
-        for seq, kind, body in all_rows(store, number, name):
+        for seq, kind, body in all_rows(store, loop):
             row = whole.step(seq, kind, body)
             if body[-1:] != b"\n":  # `compact` and `export` would join it with the next row
                 raise FileError(f"row {seq} does not end in a newline")
@@ -95,8 +95,8 @@ def _verified(
         tables.check_loop(store, number, whole.replay.made().run, whole.index.settings)
     except FileError as reason:
         raise FileError(f"loop {name!r}: {reason}") from None
-    _check_events(store, number, name, whole.events)
-    _check_rewards(store, number, name, whole.events)
+    _check_events(store, loop, whole.events)
+    _check_rewards(store, loop, whole.events)
     state = digest(packed(whole.replay.bandit))
     return Verified(name, whole.journal.seq, whole.decisions, whole.index.learned, snapshots, state)
 
@@ -128,30 +128,32 @@ def _check_snapshot(replay: LoopReplay, seq: int, mark: str, checksum: bytes, mo
         raise FileError(f"the snapshot at row {seq} is not the state of the rows up to it")
 
 
-def _check_events(store: Store, number: int, name: str, events: EventFile) -> None:
+def _check_events(store: Reader, loop: LoopRow, events: EventFile) -> None:
     """Raise if the table of events does not follow from the log."""
-    made_rows = (event_row(number, event) for event in events.each())
-    for kept, made in zip_longest(store.each_event(number), made_rows):
+    made_rows = (event_row(loop.number, event) for event in events.each())
+    for kept, made in zip_longest(store.each_event(loop.number), made_rows):
         if kept == made:
             continue
         wrong = min((one[1] for one in (kept, made) if one is not None), key=_bytes)
         in_table = kept if kept is not None and kept[1] == wrong else None
         in_log = made if made is not None and made[1] == wrong else None
         raise FileError(
-            f"loop {name!r}: the table of events does not fit the log, first at event "
+            f"loop {loop.name!r}: the table of events does not fit the log, first at event "
             f"{wrong!r}: {in_table} in place of {in_log}"
         )
 
 
-def _check_rewards(store: Store, number: int, name: str, events: EventFile) -> None:
+def _check_rewards(store: Reader, loop: LoopRow, events: EventFile) -> None:
     """Raise if the table of rewards does not follow from the log."""
-    for kept, made in zip_longest(store.each_reward(number), _rewards(events)):
+    for kept, made in zip_longest(store.each_reward(loop.number), _rewards(events)):
         if kept != made:
             wrong = min(
                 (one for one in (kept, made) if one is not None),
                 key=lambda one: (_bytes(one[0]), _bytes(one[1])),
             )
-            raise FileError(f"loop {name!r}: the table of rewards does not fit the log at {wrong}")
+            raise FileError(
+                f"loop {loop.name!r}: the table of rewards does not fit the log at {wrong}"
+            )
 
 
 def _bytes(name: str | bytes) -> bytes:

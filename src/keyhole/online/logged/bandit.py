@@ -84,7 +84,8 @@ class LoggedBandit(ChangesTerms):
             return LoggedSensorBandit.of_parts(sensor_storage.parse(record, policy), random)
         return super()._of_record(record, policy=policy, features=features, random=random)
 
-    def _start_fields(self) -> dict[str, Any]:
+    def start_fields(self) -> dict[str, Any]:
+        """Return the fields of the first row that depend on the kind of bandit."""
         policy = self.policy
         return {
             "policy": storage.policy_record(policy),
@@ -116,6 +117,11 @@ class LoggedBandit(ChangesTerms):
         """Number of columns, with those that are crossed and a constant."""
         n_columns: int = self._observer.n_columns
         return n_columns
+
+    @property
+    def rewards_offset(self) -> float:
+        """The value that rewards are centred by: the mean of the first ones, or 0."""
+        return self._observer.offset
 
     @property
     def run(self) -> str:

@@ -54,7 +54,8 @@ class LoggedOwnBandit(Writes, OwnBandit):
         )
         self._begin_log(log)
 
-    def _start_fields(self) -> dict[str, Any]:
+    def start_fields(self) -> dict[str, Any]:
+        """Return the fields of the first row that depend on the kind of bandit."""
         record = {
             "format": FORMAT,
             "version": storage.VERSION,

@@ -53,7 +53,8 @@ class LoggedSensorBandit(Writes, SensorBandit):
         )
         self._begin_log(log)
 
-    def _start_fields(self) -> dict[str, Any]:
+    def start_fields(self) -> dict[str, Any]:
+        """Return the fields of the first row that depend on the kind of bandit."""
         policy = self.policy
         return {
             "policy": storage.policy_record(policy),

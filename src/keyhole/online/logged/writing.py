@@ -75,13 +75,13 @@ class Writes(Bandit):
             run=self._lineage.run,
             arms=list(self.arms),
             resumed=resumed,
-            **self._start_fields(),
+            **self.start_fields(),
         )
         if isinstance(log, Log):
             log.share_lock(self._lock)
         self._log = log
 
-    def _start_fields(self) -> dict[str, Any]:
+    def start_fields(self) -> dict[str, Any]:
         """Return the fields of the first row that differ from one kind of bandit to another."""
         raise NotImplementedError
 

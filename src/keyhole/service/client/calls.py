@@ -31,8 +31,8 @@ from keyhole.service.requests import (
     RewardAnswer,
     RewardRequest,
     check_event_id,
+    check_name,
 )
-from keyhole.service.service import NAME
 from keyhole.service.settings import LoopSettings
 
 # Seconds of the longest time-out: a day, which the system's calls accept.
@@ -334,11 +334,7 @@ def _names(name: str, given: Iterable[str]) -> list[str]:
 
 def loop_path(name: str) -> str:
     """Return the path of a loop, or raise `InvalidValue` if no loop can have that name."""
-    if not NAME.fullmatch(name):  # '..' would be another path, and a long one has no address
-        raise InvalidValue(
-            "the name of a loop must be 1 to 100 letters, digits, '.', '_' or '-', and begin with "
-            f"a letter or digit, got {shown(name)}"
-        )
+    check_name("the name of a loop", name)  # '..' would be another path; a long one has no address
     return f"/v1/loops/{quote(name, safe='')}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from keyhole.service.http import batches, responses
-from keyhole.service.http.proposing import check_first, proposed
+from keyhole.service.http.proposing import check_first, first_settings
 from keyhole.service.http.request import Request
 from keyhole.service.http.responses import JSON
 from keyhole.service.http.routing import Answered
@@ -59,7 +59,7 @@ def decided_by(app: Application, request: Request, given: DecideRequest) -> Deci
         return service.decide(name, given)
     except UnknownLoop as unknown:
         check_may_make(request, unknown)
-    return decided_first(service, name, proposed(given), given)
+    return decided_first(service, name, first_settings(given), given)
 
 
 def check_may_make(request: Request, unknown: UnknownLoop) -> None:

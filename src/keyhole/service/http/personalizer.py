@@ -106,7 +106,7 @@ def ranked(app: Application, request: Request, body: bytes, name: str) -> Answer
         settings, is_new = service.loop(name).settings, False
     except UnknownLoop as unknown:
         check_may_make(request, unknown)
-        settings, is_new = rank.proposed(given), True
+        settings, is_new = rank.personalizer_settings(given), True
     kept, ignored = rank.without_unknown(settings, given)
     # The digest is of the whole request, and not of the part that the loop uses.
     digest = request_digest(given)

@@ -33,7 +33,7 @@ MAX_CROSSES = 30
 MAX_SUMS = 500_000
 
 
-def proposed(request: DecideRequest) -> LoopSettings:
+def first_settings(request: DecideRequest) -> LoopSettings:
     """Return settings for a loop, from its first request.
 
     Raises

@@ -128,7 +128,7 @@ def as_decide(given: RankRequest) -> DecideRequest:
     )
 
 
-def proposed(given: DecideRequest) -> LoopSettings:
+def personalizer_settings(given: DecideRequest) -> LoopSettings:
     """Return the settings of a loop that a first request makes."""
     assert isinstance(given.context, dict)
     actions = given.actions or []
