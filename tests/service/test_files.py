@@ -425,3 +425,20 @@ def test_a_backup_written_over_an_open_database_stops_the_service(tmp_path: Path
         service.recover()
     with pytest.raises(FileUnusable):
         service.close()
+
+
+@pytest.mark.parametrize("column", ["name", "draw_key"])
+def test_a_loop_without_a_name_or_a_key_is_refused(tmp_path: Path, column: str) -> None:
+    """A disk that loses parts of a file leaves values that the tables do not allow."""
+    filled(tmp_path, 3)
+    change = "UPDATE sqlite_schema SET sql = replace(sql, ?, ?) WHERE name = 'loop'"
+    for old, new in (("NOT NULL", "NOT_NULL"), ("NOT_NULL", "NOT NULL")):
+        connection = apsw.Connection(str(tmp_path / "keyhole.db"))
+        connection.pragma("writable_schema", "ON")
+        connection.execute(change, (old, new))
+        connection.close()
+        if new == "NOT_NULL":
+            edit(tmp_path, f"UPDATE loop SET {column} = NULL")
+    for call in (Service, verify):
+        with pytest.raises(FileError, match="is damaged: loop 1 has the name"):
+            call(tmp_path)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import apsw
 
+from keyhole.errors import FileError, shown
 from keyhole.service.events import Event, State
 from keyhole.service.opening import check_tables, naming_errors, opened_to_read
 from keyhole.service.texts import damaged_text
@@ -70,8 +71,20 @@ class Reader:
         self.close()
 
     def loops(self) -> list[LoopRow]:
-        """Return all loops, in the order of their numbers."""
+        """Return all loops, in the order of their numbers.
+
+        Raises
+        ------
+        FileError
+            If a row has values that no service has written, as after a disk has lost parts of it.
+        """
         listed = self.query("SELECT id, name, draw_key FROM loop ORDER BY id")
+        for number, name, key in listed:
+            if not isinstance(name, str) or not isinstance(key, bytes):
+                raise FileError(
+                    f"{self.path} is damaged: loop {number} has the name {shown(name)}, and a key "
+                    f"of the type {type(key).__name__}. Restore a backup"
+                )
         return [LoopRow(*one) for one in listed]
 
     def settings_and_run(self, loop: int) -> tuple[bytes, str]:

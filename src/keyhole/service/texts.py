@@ -31,7 +31,7 @@ def damaged_text(connection: apsw.Connection, path: str) -> FileError:
     """
     names = {}
     for number, name, run in connection.execute(_LOOPS):
-        names[number] = name.decode(errors="backslashreplace")
+        names[number] = (name or b"").decode(errors="backslashreplace")
         if not (_is_text(name) and _is_text(run)):
             return FileError(f"loop {names[number]!r}: its name or run in {path} is not UTF-8")
     for table, columns in _TEXTS.items():
