@@ -43,8 +43,7 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         The number of the last archived row.
     cutoffs : list of (int, float)
         Of each compaction the last row and a time: decisions of open events that have no end were
-        deleted up to both. Those that a later one includes are left out. Empty if they are unknown:
-        the first databases noted the number of the row alone.
+        deleted up to both. Those that a later one includes are left out.
     """
 
     last: RowNumber = 0
@@ -60,15 +59,11 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cutoff : float
             The time up to which it deletes decisions of open events that have no end.
         """
-        if self.last and not self.cutoffs:
-            return Note(last)
         kept = [one for one in self.cutoffs if one[1] > cutoff]
         return Note(last, [*kept, (last, cutoff)])
 
-    def has_copy(self, seq: int, at: float) -> bool | None:
+    def has_copy(self, seq: int, at: float) -> bool:
         """Tell whether the decision of an open event that has no end is still in the database.
-
-        None if that is unknown.
 
         Parameters
         ----------
@@ -77,8 +72,6 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         at : float
             The time of its row.
         """
-        if self.last and not self.cutoffs:
-            return None
         return not any(seq <= last and at <= cutoff for last, cutoff in self.cutoffs)
 
 
@@ -191,13 +184,12 @@ def note(store: Reader, number: int) -> Note:
     if not found:
         return Note()
     try:
-        kept = msgspec.json.decode(found[0][0], type=RowNumber | Note)
+        return msgspec.json.decode(found[0][0], type=Note)
     except (msgspec.MsgspecError, UnicodeDecodeError) as reason:
         raise FileError(
             f"the note {name!r} in {store.path}, on rows of the loop with this number, is "
             f"{shown(found[0][0])} ({reason}): restore the database from a backup"
         ) from None
-    return kept if isinstance(kept, Note) else Note(kept)
 
 
 def note_name(number: int) -> str:

@@ -88,7 +88,7 @@ class Log:
             must = has_decision
             if is_decision:
                 must = True if due is not None else self._note.has_copy(row.seq, row.at)
-            if must is not None and is_here != must:
+            if is_here != must:
                 has, did = ("has", "has deleted it") if is_here else ("lacks", "keeps it")
                 raise FileError(
                     f"the database {has} row {row.seq} of event {row.event!r}, which is open: "
